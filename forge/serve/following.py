@@ -1,8 +1,9 @@
 """Following: the events of runs for their current readers, derived once per run whatever the number of readers.
 
 Recorded events are read from the database, so a reader misses none and gets none twice, whichever process performs the
-run. Deltas of a reply being written in this process are added to them, and dropped once the reply is recorded. A reader
-holds only its position, so one that stops reading costs nothing.
+run. Deltas of a reply being written in this process are added to them, and dropped once the reply is recorded. They are
+kept whether or not anybody reads, so that a reader who joins in the middle of a reply gets all of it. A reader holds
+only its position, so one that stops reading costs nothing.
 """
 
 import asyncio
@@ -26,18 +27,21 @@ _POLL = 0.2
 _AT_ONCE = 64 * 1024
 """Bytes after which a write to one reader ends: it may be slow, and there may be hundreds of readers."""
 
+_KEPT = 32 * 1024 * 1024
+"""Bytes of live events kept for readers who join later, over all runs: about a hundred thousand tokens."""
+
 Sequence = tuple[int, int]
 
 
 class Following:
     """A run that is being followed. `changed` is set, and replaced, whenever there is more."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, live: Iterable[tuple[Sequence, bytes]] = ()) -> None:
         self.id = run.id
         self.readers = 0
         self.told: list[tuple[Sequence, bytes]] = []
         """All recorded events, encoded for the stream."""
-        self.live: list[tuple[Sequence, bytes]] = []
+        self.live = [*live]
         """Live events of the effect in progress; `dropped` counts how often they were discarded."""
         self.dropped = 0
         self.run, self.states = run, 1
@@ -62,11 +66,10 @@ class Following:
         self.changed.set()
         self.changed = asyncio.Event()
 
-    def hear(self, stamped: Stamped) -> None:
+    def hear(self, sequence: Sequence, event: bytes) -> None:
         """Add a live event, known only to this process, to be shown until the effect is recorded."""
-        if (event := event_view(stamped)) is not None:
-            self.live.append((stamped.sequence, _sse(event)))
-            self.wake()
+        self.live.append((sequence, event))
+        self.wake()
 
     def end(self, problem: Exception) -> None:
         """Stop following because of a problem."""
@@ -95,6 +98,9 @@ class Followings:
         self._followed: dict[str, Following] = {}
         self._within: dict[str, str] = {}
         """The outer run of each agent's run, while that is in progress."""
+        self._live: dict[str, list[tuple[Sequence, bytes]]] = {}
+        """The live events of each run's effect in progress, of `_size` bytes in all."""
+        self._size = 0
         self._look, self._reading = asyncio.Event(), asyncio.Semaphore(16)
         self.closing = closing
 
@@ -105,16 +111,31 @@ class Followings:
             self._within[stamped.run] = outer
             if isinstance(stamped.event, RunFinished | RunHalted | RunFailed):
                 del self._within[stamped.run]
-        followed = self._followed.get(outer or stamped.run)
-        if followed is None:
-            return
+        run = outer or stamped.run
         if outer and not isinstance(stamped.event, Event):
             return  # deltas of inner agents are not shown: nobody could read several at once
+        followed = self._followed.get(run)
         if outer or isinstance(stamped.event, ToolProgressed) or not isinstance(stamped.event, Event):
-            followed.hear(stamped)
+            if (event := event_view(stamped)) is None:
+                return
+            told = _sse(event)
+            self._keep(run, stamped.sequence, told)
+            if followed is not None:
+                followed.hear(stamped.sequence, told)
         else:
-            followed.dirty = True
-            self._look.set()
+            self._drop(run)  # the effect is recorded, or performed again
+            if followed is not None:
+                followed.dirty = True
+                self._look.set()
+
+    def _keep(self, run: str, sequence: Sequence, event: bytes) -> None:
+        self._live.setdefault(run, []).append((sequence, event))
+        self._size += len(event)
+        while self._size > _KEPT:
+            self._drop(next(iter(self._live)))  # of a long reply, later events are kept again
+
+    def _drop(self, run: str) -> None:
+        self._size -= sum(len(event) for _, event in self._live.pop(run, ()))
 
     @asynccontextmanager
     async def watching(self, runs: Runs) -> AsyncIterator[None]:
@@ -134,7 +155,7 @@ class Followings:
         if followed is None:
             assert self._runs is not None, "it is not watching"  # noqa: S101 - the server enters watching() first
             reader = await self._runs.reader(run.id, workflow)
-            followed = self._followed.setdefault(run.id, Following(run))
+            followed = self._followed.setdefault(run.id, Following(run, self._live.get(run.id, ())))
             followed.reader = followed.reader or reader
         followed.readers += 1
         self._look.set()
@@ -238,9 +259,11 @@ class Reading:
             return b"".join(parts)
         if self._dropped != one.dropped:
             self._dropped, self._live = one.dropped, 0
-        while self._live < len(one.live) and one.live[self._live][0] <= one.last:
-            parts.append(one.live[self._live][1])
+        while self._hears and size < _AT_ONCE:
+            data = one.live[self._live][1]
             self._live += 1
+            parts.append(data)
+            size += len(data)
         if self._states != one.states or (one.over and one.problem is None):
             self._states = one.states
             parts.append(_state(one.run))
@@ -248,8 +271,14 @@ class Reading:
 
     @property
     def more(self) -> bool:
-        """Whether more recorded events are available now."""
-        return self._next < len(self._followed.told)
+        """Whether more events are available now."""
+        return self._next < len(self._followed.told) or self._hears
+
+    @property
+    def _hears(self) -> bool:
+        """Whether there is a live event that comes next."""
+        one = self._followed
+        return self._live < len(one.live) and one.live[self._live][0] <= one.last
 
     @property
     def done(self) -> bool:

@@ -45,7 +45,7 @@ class Model:
     """The model. What is asked with `hang` in it, it answers in part, and the rest when it is released."""
 
     def __init__(self) -> None:
-        self.released = asyncio.Event()
+        self.released, self.halfway = asyncio.Event(), threading.Event()
 
     def reply(self, effect: Send) -> Reply:
         body = json.loads(effect.request.body)
@@ -73,6 +73,7 @@ class Model:
         watcher, reply = Watcher(on_chunk), self.reply(effect)
         text, *rest = reply_pieces(reply)
         await watcher.see(text)
+        self.halfway.set()
         replied = await self.send(effect)
         for piece in rest:
             await watcher.see(piece)

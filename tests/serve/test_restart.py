@@ -145,6 +145,23 @@ def test_a_database_that_fails_is_told_without_what_a_run_holds(
     assert "my secret" not in caplog.text
 
 
+def test_a_reader_who_joins_in_the_middle_of_a_reply_gets_all_of_it(tmp_path: Path) -> None:
+    with serving(tmp_path) as running, running.client() as client:
+        run = client.post("/v1/runs", json={**QUICK, "message": "hang on", "background": True}).json()["id"]
+        running.model.halfway.wait()  # half of the reply is written, and nobody has read the run so far
+        for _ in range(2):
+            with client.stream("GET", f"/v1/runs/{run}/events") as stream:
+                assert until(events_of(stream.iter_lines()), "text", [])["text"] == "I see to it."
+        running.release()
+        while client.get(f"/v1/runs/{run}").json()["state"] != "completed":
+            pass
+        with client.stream("GET", f"/v1/runs/{run}/events") as stream:
+            told = events_of(stream.iter_lines())
+            assert "text" not in [event["type"] for event in told]  # the recorded reply has it
+        assert running.server._followings._live == {}
+        assert running.server._followings._size == 0
+
+
 def test_a_reader_who_comes_while_the_server_stops_is_told_so(tmp_path: Path) -> None:
     """The last events of the run have not been read yet: 204 would tell a browser that there are none."""
     with serving(tmp_path) as running, running.client() as client:
