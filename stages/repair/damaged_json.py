@@ -14,6 +14,7 @@ _COST = {
     "bare_string": 1,
     "mixed_backslash": 2,
     "inner_quotes": 3,
+    "missing_quote": 3,
 }
 """The cost of each repair; one that is not listed has only one meaning."""
 

@@ -19,15 +19,16 @@ _LAST_WORD = re.compile(r"[\w.+-]*+\Z")
 _BARE_KEY = re.compile(r"[A-Za-z_$][\w$.-]*+(?=\s*+[:\uff1a=])")
 _UNOPENED_KEY = re.compile(r"([A-Za-z_$][\w$-]{0,60}+)\"(?=\s*+:)")
 """A key whose opening quotation mark is missing."""
+_VALUE_BEGINS = re.compile(rf"{OPENING_QUOTE.pattern}|-?\d|true|false|null")
 _DASHED_KEY = re.compile(r"--([A-Za-z_]\w{0,60}+)[ \t]++(?=\S)")
 """A key like an option of a command, as MiniMax M2 writes them."""
 _BARE_STRING = re.compile(
-    r"(?!(?:nan|inf|infinity|undefined)\b)[^\W\d_][^\"'`{}\[\]():,=<>\n\\]{0,80}+(?=[,}\]])", re.IGNORECASE
+    r"(?!(?:nan|inf|infinity|undefined)\b)(?:[^\W\d_]|[/.~]|\d{1,4}-)[^\"'`{}\[\]():,=<>\n\\]{0,80}+(?=[,}\]])", re.IGNORECASE
 )
 """A word where a string should be, up to the next member."""
-_UNOPENED = re.compile(r"([^\W\d_][^\"'`{}\[\]():,=<>\n\\]{0,80}+)\"(?=\s*+[,}\]])")
+_UNOPENED = re.compile(r"([^\s\"'`{}\[\],\\-][^\"`{}\[\],\n\\]{0,400}+)\"(?=\s*+[,}\]])")
 """A string whose opening quotation mark is missing."""
-_UNCLOSED_KEY = re.compile(r"\"([\w$-]{1,60}+)(?=[:=]\s*+[\"{\[])(?!:\"\s*+:)")
+_UNCLOSED_KEY = re.compile(r"\"([\w$-]{1,60}+)(?=[:=]\s*+(?:[\"{\[\d-]|true|false|null))(?!:\"\s*+:)")
 """A key whose closing quotation mark is missing."""
 _GIVEN = ('"arguments"', '"parameters"', '"args"', '"input"')
 _OBJECT_TEXT = re.compile(r"\"\s*+(?=\{\s*+\"[\w$-]{1,60}\"\s*+:)")
@@ -150,9 +151,9 @@ class Reader:
         self.position = found.end
 
     def word(self) -> None:
-        found = literal(self.text, self.position)
+        unopened = _UNOPENED.match(self.text, self.position) if self.open else None
+        found = None if unopened else literal(self.text, self.position)
         if found is None:
-            unopened = _UNOPENED.match(self.text, self.position) if self.open else None
             bare = unopened or (_BARE_STRING.match(self.text, self.position) if self.open else None)
             if bare:
                 self.position = bare.end()
@@ -204,7 +205,7 @@ class Reader:
         closer = _SHUT[self.open[-1]]
         if following == closer:
             self.close()
-        elif following == ",":
+        elif following in (",", ";"):
             self.comma(closer)
         elif following == ")" and self.out[-1] not in ("{", "[") and self.may_stand_for():
             self.repairs.append("other_bracket")
@@ -244,7 +245,9 @@ class Reader:
         if self.open[-1] == "(":
             self.tuples[-1] = -1
         following, commas = ",", 0
-        while following == ",":
+        if self.text[self.position] == ";":
+            self.repairs.append("semicolon")
+        while following in (",", ";"):
             self.position += 1
             commas += 1
             following = self.blank()
@@ -283,10 +286,10 @@ class Reader:
         following = self.blank()
         if following == ":":
             self.position += 1 + self.text.startswith("::", self.position)
-        elif following == "=":
-            self.position += 2 if self.text.startswith("=>", self.position) else 1
+        elif following == "=" or self.text.startswith("->", self.position):
+            self.position += 2 if self.text.startswith(("=>", "->"), self.position) else 1
             self.repairs.append("equals_sign")
-        elif following in ("{", "[") or OPENING_QUOTE.match(self.text, self.position):
+        elif following in ("{", "[") or _VALUE_BEGINS.match(self.text, self.position):
             self.repairs.append("missing_colon")
         else:
             raise self.broken()
