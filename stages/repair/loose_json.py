@@ -16,14 +16,15 @@ _BLANK = re.compile(
     r"(?:[\s\ufeff\u200b]++|\\[nrt]|//[^\n]*+|/\*[^*]*+(?:\*++[^*/][^*]*+)*+(?:\*++/|\**+\Z)|#[^\n]*+)*+"
 )
 _LAST_WORD = re.compile(r"[\w.+-]*+\Z")
-_BARE_KEY = re.compile(r"[A-Za-z_$][\w$.-]*+(?=\s*+[:\uff1a=])")
+_BARE_KEY = re.compile(r"[A-Za-z_$][\w$.-]*+(?=\s*+[:\uff1a=\uff1d]|[\"'])")
 _UNOPENED_KEY = re.compile(r"([A-Za-z_$][\w$-]{0,60}+)\"(?=\s*+:)")
 """A key whose opening quotation mark is missing."""
 _VALUE_BEGINS = re.compile(rf"{OPENING_QUOTE.pattern}|-?\d|true|false|null")
 _DASHED_KEY = re.compile(r"--([A-Za-z_]\w{0,60}+)[ \t]++(?=\S)")
 """A key like an option of a command, as MiniMax M2 writes them."""
 _BARE_STRING = re.compile(
-    r"(?!(?:nan|inf|infinity|undefined)\b)(?:[^\W\d_]|[/.~]|\d{1,4}-)[^\"'`{}\[\]():,=<>\n\\]{0,80}+(?=[,}\]])", re.IGNORECASE
+    r"(?!(?:nan|inf|infinity|undefined)\b)(?:[^\W\d_]|[/.~]|\d{1,4}-)[^\"'`{}\[\]():,=<>\n\\]{0,80}+(?=[,}\]])",
+    re.IGNORECASE,
 )
 """A word where a string should be, up to the next member."""
 _UNOPENED = re.compile(r"([^\s\"'`{}\[\],\\-][^\"`{}\[\],\n\\]{0,400}+)\"(?=\s*+[,}\]])")
@@ -40,12 +41,15 @@ _ENDED = re.compile(r"```|</|<[|\uff5c]|\[/|\[END")
 _STOP = re.compile(r"<[a-zA-Z]|\Z|(?<=\n)(?:[A-Z][\w']*+[ :]|\{)")
 """What comes after a value that the model may consider complete: words, another value, nothing."""
 
-_FULL_WIDTH = str.maketrans("\uff5b\uff5d\uff3b\uff3d\uff1a\uff0c", "{}[]:,")
+_FULL_WIDTH = str.maketrans("\uff5b\uff5d\uff3b\uff3d\uff1a\uff0c\uff1d\uff08\uff09\uff1b", "{}[]:,=();")
 """Punctuation of Chinese and Japanese keyboards; between values it has only one meaning."""
 
-_CLOSER = {"{": "}", "{{": "}", "[": "]", "(": "]"}
-_SHUT = {**_CLOSER, "(": ")"}
+_CALL = "f("
+"""What opens the arguments of a call in Python, which are read as an object."""
+_CLOSER = {"{": "}", "{{": "}", "[": "]", "(": "]", _CALL: "}"}
+_SHUT = {**_CLOSER, "(": ")", _CALL: ")"}
 """What closes a value, in JSON and in the text."""
+_OBJECTS = ("{", "{{", _CALL)
 
 
 class BrokenError(Exception):
@@ -71,8 +75,11 @@ class Reader:
         self.in_quotes = -1
         """How deep the object lies that is written as a text without its backslashes."""
 
-    def run(self, *, opened: bool) -> None:
-        if opened:
+    def run(self, *, opened: bool, called: bool) -> None:
+        if called:
+            self.out.append("{")
+            self.open.append(_CALL)
+        elif opened:
             self.opened()
         else:
             self.value()
@@ -142,7 +149,7 @@ class Reader:
         self.open.append(opener)
 
     def string(self, *, key: bool) -> None:
-        in_object = bool(self.open) and self.open[-1] in ("{", "{{")
+        in_object = bool(self.open) and self.open[-1] in _OBJECTS
         found = quoted_string(self.text, self.position, "key" if key else "member" if in_object else "item")
         if found is None:
             raise BrokenError(len(self.text), cut=True)
@@ -154,7 +161,9 @@ class Reader:
         unopened = _UNOPENED.match(self.text, self.position) if self.open else None
         found = None if unopened else literal(self.text, self.position)
         if found is None:
-            bare = unopened or (_BARE_STRING.match(self.text, self.position) if self.open else None)
+            # In Python, a word is a variable.
+            may_be_bare = self.open and self.open[-1] != _CALL
+            bare = unopened or (_BARE_STRING.match(self.text, self.position) if may_be_bare else None)
             if bare:
                 self.position = bare.end()
                 self.out.append(msgspec.json.encode(unopened[1] if unopened else bare[0].rstrip()).decode())
@@ -203,6 +212,7 @@ class Reader:
 
     def after_value(self, following: str) -> None:
         closer = _SHUT[self.open[-1]]
+        in_object = self.open[-1] in _OBJECTS
         if following == closer:
             self.close()
         elif following in (",", ";"):
@@ -215,9 +225,7 @@ class Reader:
             self.position += 1
         elif self.out[-1] in ("{", "["):
             raise self.broken()
-        elif closer == "}" and (
-            OPENING_QUOTE.match(self.text, self.position) or _DASHED_KEY.match(self.text, self.position)
-        ):
+        elif in_object and self.key_follows():
             self.repairs.append("missing_comma")
             self.out.append(",")
             self.member()
@@ -231,6 +239,12 @@ class Reader:
             self.add_closer("missing_closer")
         else:
             raise self.broken()
+
+    def key_follows(self) -> bool:
+        """Whether a key follows a value at once, its comma being lost."""
+        bare = self.open[-1] == _CALL and _BARE_KEY.match(self.text, self.position)
+        quoted = OPENING_QUOTE.match(self.text, self.position) or _DASHED_KEY.match(self.text, self.position)
+        return bool(bare or quoted)
 
     def may_stand_for(self) -> bool:
         """Whether a parenthesis may stand for another bracket: none is open, in JSON or in a text with quotes in it."""
@@ -257,7 +271,7 @@ class Reader:
             return
         if not first:
             self.out.append(",")
-        if closer == "}":
+        if self.open[-1] in _OBJECTS:
             self.member()
         else:
             self.value()
@@ -265,6 +279,9 @@ class Reader:
     def member(self) -> None:
         """A key, a colon, and the value or its opening bracket."""
         self.blank()
+        if self.text.startswith('""', self.position) and self.text[self.position + 2 : self.position + 3].isalnum():
+            self.position += 1
+            self.repairs.append("doubled_quotes")
         if dashed := _DASHED_KEY.match(self.text, self.position):
             self.repairs.append("bare_key")
             self.out += (f'"{dashed[1]}"', ":")
@@ -287,8 +304,9 @@ class Reader:
         if following == ":":
             self.position += 1 + self.text.startswith("::", self.position)
         elif following == "=" or self.text.startswith("->", self.position):
-            self.position += 2 if self.text.startswith(("=>", "->"), self.position) else 1
-            self.repairs.append("equals_sign")
+            self.position += 2 if self.text.startswith(("=>", "->", "=="), self.position) else 1
+            if self.open[-1] != _CALL:
+                self.repairs.append("equals_sign")
         elif following in ("{", "[") or _VALUE_BEGINS.match(self.text, self.position):
             self.repairs.append("missing_colon")
         else:
@@ -300,6 +318,7 @@ class Reader:
         key = _BARE_KEY.match(self.text, self.position) or _MARKED_KEY.match(self.text, self.position)
         if key is None:
             raise self.broken()
-        self.repairs.append("bare_key")
+        if self.open[-1] != _CALL:
+            self.repairs.append("bare_key")
         self.out.append(msgspec.json.encode(key[0].strip()).decode())
         self.position = key.end()

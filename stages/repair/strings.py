@@ -93,13 +93,22 @@ def _delimited(text: str, body: int, delimiter: str) -> _Quoted | None:
 
 def _searched(text: str, start: int, quote: str, after: re.Pattern[str]) -> _Quoted | None:
     """A string that ends at its first quote followed by something that cannot be in a string."""
-    inner, position, end = False, start + 1, 0
+    inner, end = False, 0
+    if (
+        text.startswith(quote, start + 1)
+        and (third := text.find(quote, start + 2)) > 0
+        and after.match(text, third + 1)
+    ):
+        inner, start = True, start + 1  # doubled
+    position = start + 1
     while found := _CLOSING[quote].search(text, position):
         position = found.end()
         if found[0] == "\\":
             position += 1
         elif after.match(text, position):
             end = found.start()
+            if inner and text[end - 1] == quote and text.find(quote, start + 1, end) == end - 1:
+                end -= 1  # doubled
             break
         elif not inner and _JOINED.match(text, position):
             return None
