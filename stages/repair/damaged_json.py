@@ -14,6 +14,7 @@ _COST = {
     "bare_string": 1,
     "mixed_backslash": 2,
     "inner_quotes": 3,
+    "missing_quote": 3,
 }
 """The cost of each repair; one that is not listed has only one meaning."""
 
@@ -34,17 +35,18 @@ class BrokenJson(Struct, frozen=True):
     cut: bool
 
 
-def repair_json(text: str, start: int, *, opened: bool = False) -> RepairedJson | BrokenJson:
+def repair_json(text: str, start: int, *, opened: bool = False, called: bool = False) -> RepairedJson | BrokenJson:
     """The object or array (or, inside pythonic calls, any value) that begins at `start`. Linear in its length.
 
-    `opened`: an object whose opening brace is missing, so that its first key stands there.
+    `opened`: an object whose opening brace is missing, so that its first key stands there. `called`: the arguments of a
+    call in Python, which stand behind a parenthesis and are read as an object.
     """
     # Its patterns take long to compile, and most JSON is sound.
     from stages.repair.loose_json import BrokenError, Reader  # noqa: PLC0415
 
     reader = Reader(text, start)
     try:
-        reader.run(opened=opened)
+        reader.run(opened=opened, called=called)
     except BrokenError as broken:
         return BrokenJson(end=broken.position, cut=broken.cut)
     repairs = tuple(dict.fromkeys(reader.repairs))

@@ -16,18 +16,20 @@ _BLANK = re.compile(
     r"(?:[\s\ufeff\u200b]++|\\[nrt]|//[^\n]*+|/\*[^*]*+(?:\*++[^*/][^*]*+)*+(?:\*++/|\**+\Z)|#[^\n]*+)*+"
 )
 _LAST_WORD = re.compile(r"[\w.+-]*+\Z")
-_BARE_KEY = re.compile(r"[A-Za-z_$][\w$.-]*+(?=\s*+[:\uff1a=])")
+_BARE_KEY = re.compile(r"[A-Za-z_$][\w$.-]*+(?=\s*+[:\uff1a=\uff1d]|[\"'])")
 _UNOPENED_KEY = re.compile(r"([A-Za-z_$][\w$-]{0,60}+)\"(?=\s*+:)")
 """A key whose opening quotation mark is missing."""
+_VALUE_BEGINS = re.compile(rf"{OPENING_QUOTE.pattern}|-?\d|true|false|null")
 _DASHED_KEY = re.compile(r"--([A-Za-z_]\w{0,60}+)[ \t]++(?=\S)")
 """A key like an option of a command, as MiniMax M2 writes them."""
 _BARE_STRING = re.compile(
-    r"(?!(?:nan|inf|infinity|undefined)\b)[^\W\d_][^\"'`{}\[\]():,=<>\n\\]{0,80}+(?=[,}\]])", re.IGNORECASE
+    r"(?!(?:nan|inf|infinity|undefined)\b)(?:[^\W\d_]|[/.~]|\d{1,4}-)[^\"'`{}\[\]():,=<>\n\\]{0,80}+(?=[,}\]])",
+    re.IGNORECASE,
 )
 """A word where a string should be, up to the next member."""
-_UNOPENED = re.compile(r"([^\W\d_][^\"'`{}\[\]():,=<>\n\\]{0,80}+)\"(?=\s*+[,}\]])")
+_UNOPENED = re.compile(r"([^\s\"'`{}\[\],\\-][^\"`{}\[\],\n\\]{0,400}+)\"(?=\s*+[,}\]])")
 """A string whose opening quotation mark is missing."""
-_UNCLOSED_KEY = re.compile(r"\"([\w$-]{1,60}+)(?=[:=]\s*+[\"{\[])(?!:\"\s*+:)")
+_UNCLOSED_KEY = re.compile(r"\"([\w$-]{1,60}+)(?=[:=]\s*+(?:[\"{\[\d-]|true|false|null))(?!:\"\s*+:)")
 """A key whose closing quotation mark is missing."""
 _GIVEN = ('"arguments"', '"parameters"', '"args"', '"input"')
 _OBJECT_TEXT = re.compile(r"\"\s*+(?=\{\s*+\"[\w$-]{1,60}\"\s*+:)")
@@ -39,12 +41,15 @@ _ENDED = re.compile(r"```|</|<[|\uff5c]|\[/|\[END")
 _STOP = re.compile(r"<[a-zA-Z]|\Z|(?<=\n)(?:[A-Z][\w']*+[ :]|\{)")
 """What comes after a value that the model may consider complete: words, another value, nothing."""
 
-_FULL_WIDTH = str.maketrans("\uff5b\uff5d\uff3b\uff3d\uff1a\uff0c", "{}[]:,")
+_FULL_WIDTH = str.maketrans("\uff5b\uff5d\uff3b\uff3d\uff1a\uff0c\uff1d\uff08\uff09\uff1b", "{}[]:,=();")
 """Punctuation of Chinese and Japanese keyboards; between values it has only one meaning."""
 
-_CLOSER = {"{": "}", "{{": "}", "[": "]", "(": "]"}
-_SHUT = {**_CLOSER, "(": ")"}
+_CALL = "f("
+"""What opens the arguments of a call in Python, which are read as an object."""
+_CLOSER = {"{": "}", "{{": "}", "[": "]", "(": "]", _CALL: "}"}
+_SHUT = {**_CLOSER, "(": ")", _CALL: ")"}
 """What closes a value, in JSON and in the text."""
+_OBJECTS = ("{", "{{", _CALL)
 
 
 class BrokenError(Exception):
@@ -70,8 +75,11 @@ class Reader:
         self.in_quotes = -1
         """How deep the object lies that is written as a text without its backslashes."""
 
-    def run(self, *, opened: bool) -> None:
-        if opened:
+    def run(self, *, opened: bool, called: bool) -> None:
+        if called:
+            self.out.append("{")
+            self.open.append(_CALL)
+        elif opened:
             self.opened()
         else:
             self.value()
@@ -141,7 +149,7 @@ class Reader:
         self.open.append(opener)
 
     def string(self, *, key: bool) -> None:
-        in_object = bool(self.open) and self.open[-1] in ("{", "{{")
+        in_object = bool(self.open) and self.open[-1] in _OBJECTS
         found = quoted_string(self.text, self.position, "key" if key else "member" if in_object else "item")
         if found is None:
             raise BrokenError(len(self.text), cut=True)
@@ -150,10 +158,12 @@ class Reader:
         self.position = found.end
 
     def word(self) -> None:
-        found = literal(self.text, self.position)
+        unopened = _UNOPENED.match(self.text, self.position) if self.open else None
+        found = None if unopened else literal(self.text, self.position)
         if found is None:
-            unopened = _UNOPENED.match(self.text, self.position) if self.open else None
-            bare = unopened or (_BARE_STRING.match(self.text, self.position) if self.open else None)
+            # In Python, a word is a variable.
+            may_be_bare = self.open and self.open[-1] != _CALL
+            bare = unopened or (_BARE_STRING.match(self.text, self.position) if may_be_bare else None)
             if bare:
                 self.position = bare.end()
                 self.out.append(msgspec.json.encode(unopened[1] if unopened else bare[0].rstrip()).decode())
@@ -202,9 +212,10 @@ class Reader:
 
     def after_value(self, following: str) -> None:
         closer = _SHUT[self.open[-1]]
+        in_object = self.open[-1] in _OBJECTS
         if following == closer:
             self.close()
-        elif following == ",":
+        elif following in (",", ";"):
             self.comma(closer)
         elif following == ")" and self.out[-1] not in ("{", "[") and self.may_stand_for():
             self.repairs.append("other_bracket")
@@ -214,9 +225,7 @@ class Reader:
             self.position += 1
         elif self.out[-1] in ("{", "["):
             raise self.broken()
-        elif closer == "}" and (
-            OPENING_QUOTE.match(self.text, self.position) or _DASHED_KEY.match(self.text, self.position)
-        ):
+        elif in_object and self.key_follows():
             self.repairs.append("missing_comma")
             self.out.append(",")
             self.member()
@@ -231,6 +240,12 @@ class Reader:
         else:
             raise self.broken()
 
+    def key_follows(self) -> bool:
+        """Whether a key follows a value at once, its comma being lost."""
+        bare = self.open[-1] == _CALL and _BARE_KEY.match(self.text, self.position)
+        quoted = OPENING_QUOTE.match(self.text, self.position) or _DASHED_KEY.match(self.text, self.position)
+        return bool(bare or quoted)
+
     def may_stand_for(self) -> bool:
         """Whether a parenthesis may stand for another bracket: none is open, in JSON or in a text with quotes in it."""
         return "inner_quotes" not in self.repairs and not self.closes_outer(")")
@@ -244,7 +259,9 @@ class Reader:
         if self.open[-1] == "(":
             self.tuples[-1] = -1
         following, commas = ",", 0
-        while following == ",":
+        if self.text[self.position] == ";":
+            self.repairs.append("semicolon")
+        while following in (",", ";"):
             self.position += 1
             commas += 1
             following = self.blank()
@@ -254,7 +271,7 @@ class Reader:
             return
         if not first:
             self.out.append(",")
-        if closer == "}":
+        if self.open[-1] in _OBJECTS:
             self.member()
         else:
             self.value()
@@ -262,6 +279,9 @@ class Reader:
     def member(self) -> None:
         """A key, a colon, and the value or its opening bracket."""
         self.blank()
+        if self.text.startswith('""', self.position) and self.text[self.position + 2 : self.position + 3].isalnum():
+            self.position += 1
+            self.repairs.append("doubled_quotes")
         if dashed := _DASHED_KEY.match(self.text, self.position):
             self.repairs.append("bare_key")
             self.out += (f'"{dashed[1]}"', ":")
@@ -283,10 +303,11 @@ class Reader:
         following = self.blank()
         if following == ":":
             self.position += 1 + self.text.startswith("::", self.position)
-        elif following == "=":
-            self.position += 2 if self.text.startswith("=>", self.position) else 1
-            self.repairs.append("equals_sign")
-        elif following in ("{", "[") or OPENING_QUOTE.match(self.text, self.position):
+        elif following == "=" or self.text.startswith("->", self.position):
+            self.position += 2 if self.text.startswith(("=>", "->", "=="), self.position) else 1
+            if self.open[-1] != _CALL:
+                self.repairs.append("equals_sign")
+        elif following in ("{", "[") or _VALUE_BEGINS.match(self.text, self.position):
             self.repairs.append("missing_colon")
         else:
             raise self.broken()
@@ -297,6 +318,7 @@ class Reader:
         key = _BARE_KEY.match(self.text, self.position) or _MARKED_KEY.match(self.text, self.position)
         if key is None:
             raise self.broken()
-        self.repairs.append("bare_key")
+        if self.open[-1] != _CALL:
+            self.repairs.append("bare_key")
         self.out.append(msgspec.json.encode(key[0].strip()).decode())
         self.position = key.end()

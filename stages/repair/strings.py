@@ -18,26 +18,26 @@ _CLOSING = {
     "\u2018": re.compile(r"[\u2019\u2018']|\\", re.DOTALL),
     "\uff02": re.compile(r'["\uff02]|\\', re.DOTALL),
 }
-_ARGUMENTS = r"(?:arguments|parameters|args|params|input)"
-"""The keys of arguments; of these, one quotation mark may be lost. Any word before a colon may stand in a text."""
-_AFTER_VALUE = re.compile(
-    rf"\s*+(?:\\[nrt]\s*+){{0,3}}+(?:[}}\]\uff5d\uff3d]|\uff0c\s*+[\"\u201c\uff02{{\[]|\)(?!\s{{0,8}}[\"'])|,[\s,]*+(?:\\[nrt]\s*+){{0,3}}+(?:[\"'\u201c\u201d\u2018`}}\]{{\[)]|(?:{_ARGUMENTS}\"|[\w$-]++)\s*+[:=,\]}}]|/[/*]|#|$)|$|```|</|<\||/[/*]|#\s)"
-    r"|\s++[\"'\u201c][^\"'\u201c\u201d\\\n]{0,64}[\"'\u201d]\s*+:"
-)
-"""What can only follow the end of a value: a bracket, the next member (even without its comma), markup."""
-_QUOTED_KEY = (
-    rf"\"{_ARGUMENTS}:\s?[{{\[\"]|"
+_KEY = (
+    r"\"[\w$-]{1,60}+:\s?(?:[{\[]\s?\"|[\"\d-]|true|false|null)|"
     r"(?:\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'|[\u201c\u201d\u2018\uff02`][^\u201d\u2019\uff02`\"\n]*+[\u201d\u2019\uff02`\"])"
-    r"\s*+(?:[:=\uff1a{\[\"']|\Z)|[\"'\u201c][^\"'\u201d\n]*+\Z"
+    r"\s*+(?:[:=\uff1a{\[\"']|->|-?\d|true|false|null|\Z)|[\"'\u201c][^\"'\u201d\n]*+\Z|[}\]{\[]|[\w$-]++\"?\s*+[:=]"
 )
-_AFTER_MEMBER = re.compile(
-    _AFTER_VALUE.pattern.replace(
-        rf"(?:[\"'\u201c\u201d\u2018`}}\]{{\[)]|(?:{_ARGUMENTS}\"|[\w$-]++)\s*+[:=,\]}}]",
-        rf"(?:{_QUOTED_KEY}|[}}\]{{\[]|(?:{_ARGUMENTS}\"|[\w$-]++)\s*+[:=]",
+_VALUE = r"[\"'\u201c\u201d\u2018`}\]{\[)]|[\w$-]++(?:\s*+[:=,\]}]|\"\s*+[:=])"
+
+
+def _after(following: str) -> re.Pattern[str]:
+    """What can only follow the end of a value: a bracket, this behind a comma, a key without its comma, markup."""
+    return re.compile(
+        rf"\s*+(?:\\[nrt]\s*+){{0,3}}+(?:[}}\]\uff5d\uff3d]|\uff0c\s*+[\"\u201c\uff02{{\[]|\)(?!\s{{0,8}}[\"'])|"
+        rf",[\s,]*+(?:\\[nrt]\s*+){{0,3}}+(?:{following}|/[/*]|#|$)|$|```|</|<\||/[/*]|#\s|;\s?\"[\w$-]{{1,60}}+\"\s?:)|"
+        r"\s*+[\"'\u201c][^\"'\u201c\u201d\\\n:,]{1,64}[\"'\u201d]\s*+:"
     )
-)
-"""The same after a value in an object: only a key can follow a comma."""
-_AFTER_KEY = re.compile(r"\s*+[:\uff1a{\[=]|\s++[\"\u201c]")
+
+
+_AFTER_VALUE, _AFTER_MEMBER = _after(_VALUE), _after(_KEY)
+"""In an object, only a key can follow a comma."""
+_AFTER_KEY = re.compile(r"\s*+(?:[:\uff1a{\[=]|->|[\"\u201c](?!\s?:)|(?:-?\d|true|false|null))")
 """A colon, or what shows that it is missing: a value."""
 
 _JOINED = re.compile(r"\s*+\+\s*+[\"'\w]")
@@ -93,23 +93,52 @@ def _delimited(text: str, body: int, delimiter: str) -> _Quoted | None:
 
 def _searched(text: str, start: int, quote: str, after: re.Pattern[str]) -> _Quoted | None:
     """A string that ends at its first quote followed by something that cannot be in a string."""
-    inner, position = False, start + 1
+    inner, end = False, 0
+    if (
+        text.startswith(quote, start + 1)
+        and (third := text.find(quote, start + 2)) > 0
+        and after.match(text, third + 1)
+    ):
+        inner, start = True, start + 1  # doubled
+    position = start + 1
     while found := _CLOSING[quote].search(text, position):
         position = found.end()
         if found[0] == "\\":
             position += 1
         elif after.match(text, position):
+            end = found.start()
+            if inner and text[end - 1] == quote and text.find(quote, start + 1, end) == end - 1:
+                end -= 1  # doubled
             break
         elif not inner and _JOINED.match(text, position):
             return None
+        elif not inner and quote == '"' and (lost := _lost_quote(text, start + 1, position)):
+            position = end = lost
+            break
         else:
             inner = True
     if found is None:
-        return None
+        position = end = _lost_quote(text, start + 1, len(text)) if quote == '"' else 0
+        if not end:
+            return None
     fixer = _Fixer(raw=False)
-    json = fixer.json(text[start + 1 : position - 1])
+    json = fixer.json(text[start + 1 : end])
+    guesses = ["missing_quote"] if position == end else ["inner_quotes"] if inner else []
     style = {'"': [], "'": ["single_quotes"], "`": ["backquotes"]}.get(quote, ["smart_quotes"])
-    return _Quoted(json, position, tuple(style + (["inner_quotes"] if inner else []) + fixer.repairs))
+    return _Quoted(json, position, tuple(style + guesses + fixer.repairs))
+
+
+_LOST = re.compile(
+    r"[^\"{}\[\]\n]{0,2000}?(?<!\s)(?=,\s{0,8}\"\s{0,8}[\w$-]{1,60}\"\s?[:=]|"
+    r"(?:\s{0,40}[}\]]){1,6}+\s{0,40}(?:\Z|```|</|<[|\uff5c]|\[/))"
+)
+"""A string without its closing quotation mark, up to the next key or the end of all of it."""
+
+
+def _lost_quote(text: str, begin: int, until: int) -> int:
+    """Where the string ends whose closing quotation mark is missing, before `until`; 0 if it may go on."""
+    lost = _LOST.match(text, begin)
+    return lost.end() if lost and lost.end() < until else 0
 
 
 class _Fixer:

@@ -14,6 +14,7 @@ from stages.rescue.candidates import cheapest, unwrapped
 from stages.rescue.context import is_joined, is_shown
 from stages.rescue.found import Claim, Family, FoundCall, Read, Rescue, Rescued
 from stages.rescue.markers import Openers, openers
+from stages.rescue.mended import is_better, mended
 from stages.rescue.names import Names, names_of
 from stages.rescue.surroundings import WINDOW
 from stages.rescue.tags import BAR, MARKER, STRAY_MARKUP
@@ -61,9 +62,20 @@ def rescuer(families: tuple[Family, ...] | Openers) -> Rescue:
         escaped = "&lt;" in near or near.lstrip().startswith('"')
         if escaped and (plain := _plain(visible)) is not None:
             return _escaped(visible, plain, known, tools)
-        return _gathered(visible, _reads(visible, known, tools), tools)
+        found = _gathered(visible, _reads(visible, known, tools), tools)
+        if (whole := mended(visible, found, tools)) != visible:
+            again = _gathered(whole, _reads(whole, known, tools), tools)
+            if is_better(again, found, tools):
+                return _guessed(again, "damaged_tags", len(text))
+        return found
 
     return rescue
+
+
+def _guessed(found: Rescued, repair: str, end: int) -> Rescued:
+    """Calls that were found in a text after a repair of all of it, `end` being its length: a guess."""
+    calls = (replace(call, repairs=(repair, *call.repairs), cost=call.cost + 1, span=(0, end)) for call in found.calls)
+    return replace(found, calls=tuple(calls))
 
 
 def _plain(text: str) -> tuple[str, str] | None:
@@ -84,11 +96,7 @@ def _escaped(text: str, plain: tuple[str, str], known: Openers, names: Names) ->
     found = _gathered(plain[0], _reads(plain[0], known, names), names)
     if not found.calls or _MARKERS.sub("", found.rest).strip():
         return _gathered(text, _reads(text, known, names), names)
-    calls = (
-        replace(call, repairs=(plain[1], *call.repairs), cost=call.cost + 1, span=(0, len(text)))
-        for call in found.calls
-    )
-    return replace(found, calls=tuple(calls))
+    return _guessed(found, plain[1], len(text))
 
 
 def _reads(text: str, known: Openers, names: Names) -> list[tuple[str, Read]]:
@@ -203,7 +211,7 @@ def _gathered(text: str, reads: list[tuple[str, Read]], names: Names) -> Rescued
             claim = unwrapped(written, names)
             found = names.find(claim.name)
             if len(found) == 1:
-                calls.append(_call(claim, found[0], family, (read.start, read.end)))
+                calls.append(_call(claim, found[0], family, (read.start, read.end), names))
             else:
                 unknown.append(claim.name)
     if position < len(text):
@@ -218,8 +226,10 @@ def _gathered(text: str, reads: list[tuple[str, Read]], names: Names) -> Rescued
     )
 
 
-def _call(claim: Claim, known: str, family: str, span: tuple[int, int]) -> FoundCall:
+def _call(claim: Claim, known: str, family: str, span: tuple[int, int], names: Names) -> FoundCall:
     renamed = () if claim.name == known else ("name",)
+    if arguments := names.respelt_keys(known, claim.arguments):
+        claim = replace(claim, arguments=arguments, repairs=(*claim.repairs, "key"))
     return FoundCall(
         name=known,
         arguments=claim.arguments,

@@ -3,7 +3,10 @@
 import re
 from collections.abc import Collection, Mapping
 
+import msgspec
 from msgspec import Struct
+
+from stages.repair.json_text import object_members
 
 _DRESS = "*_`\"' \\\t\r\n"
 """Markdown and quotes that models put around a name."""
@@ -44,10 +47,10 @@ class Names(Struct, frozen=True):
 
     def _spelt_alike(self, bare: str) -> tuple[str, ...]:
         """The known names of the same letters."""
-        key = _key(bare)
+        key = spelling(bare)
         if self.spelt:
             return self.spelt.get(key, ())
-        return tuple(name for name in self.known if _key(name) == key) if key else ()
+        return tuple(name for name in self.known if spelling(name) == key) if key else ()
 
     def knows(self, written: str) -> bool:
         """Whether `written` can mean at least one known name."""
@@ -57,6 +60,20 @@ class Names(Struct, frozen=True):
         """The parameters of the tool that `written` means; empty if they are not known."""
         found = self.find(written)
         return self.known[found[0]] if len(found) == 1 and isinstance(self.known, Mapping) else ()
+
+    def respelt_keys(self, name: str, arguments: str) -> str | None:
+        """The arguments of that tool with each key spelt as its parameter; None if all are, or none can be."""
+        known = self.known[name] if isinstance(self.known, Mapping) else ()
+        given = object_members(arguments) if known else None
+        if not given or given.keys() <= set(known):
+            return None
+        free = [parameter for parameter in known if parameter not in given]
+        spelt = {spelling(parameter): parameter for parameter in free}
+        meant = {key: key if key in known else spelt.get(spelling(key), key) for key in given}
+        # Keys of the same letters may be either of two parameters, and two keys the same one.
+        if len(spelt) < len(free) or len({*meant.values()}) < len(meant) or [*meant] == [*meant.values()]:
+            return None
+        return msgspec.json.encode({meant[key]: raw for key, raw in given.items()}).decode()
 
     def takes_nothing(self, written: str) -> bool:
         """Whether `written` means a tool that is known to have no parameters."""
@@ -78,7 +95,7 @@ def indexed(known: Collection[str] | Mapping[str, tuple[str, ...]]) -> Names:
     """These names for many texts, so that none of them is looked through."""
     spelt: dict[str, tuple[str, ...]] = {}
     for name in known:
-        if key := _key(name):
+        if key := spelling(name):
             spelt[key] = (*spelt.get(key, ()), name)
     return Names(known, spelt)
 
@@ -105,7 +122,7 @@ def name_before(text: str, end: int) -> str:
     return text[start:end]
 
 
-def _key(name: str) -> str:
+def spelling(name: str) -> str:
     """What is left of a name without case and separators: `getWeather` and `get-weather` share it."""
     return _NOT_A_LETTER.sub("", name).lower()
 

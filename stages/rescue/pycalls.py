@@ -6,11 +6,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stages.repair.damaged_json import BrokenJson, RepairedJson, repair_json
-from stages.repair.json_text import FoundJson, json_at, json_quoted
+from stages.repair.json_text import FoundJson, json_at, json_quoted, object_members
 from stages.rescue.found import Claim
 from stages.rescue.names import Names
 
-_HEAD = re.compile(r"\s*+(?:print\(\s*+|await\s++)?([A-Za-z_][\w.-]{0,120}+)(?::\d{1,3})?\s*+\(\s*+")
+_HEAD = re.compile(
+    r"\s*+(?:[Pp]rint\(\s*+|await\s++)?[*`\"']{0,2}([A-Za-z_][\w.-]{0,120}+)(?::\w{0,20}|\(\)(?=\())?[*`\"']{0,2}\s*+[(\uff08]\s*+"
+)
 _ASSIGNED = re.compile(r"\s*+[A-Za-z_]\w{0,60}+\s*+=(?!=)\s*+")
 _PRINTED = re.compile(r"(?:\s*+print\(\s*+[A-Za-z_]\w{0,60}+\s*+\))++")
 _KEYWORD = re.compile(r"\s*+([A-Za-z_]\w{0,100}+)\s*+(?:=(?!=)|:)\s*+")
@@ -74,8 +76,18 @@ def _unclosed(claim: Claim) -> Claim:
 
 def _call(text: str, start: int, names: Names) -> PythonCalls | None:
     head = _HEAD.match(text, start)
-    if head is None:
-        return None
+    read = _sound(text, head, names) if head else None
+    if head is None or (read and read.claims) or not names.knows(head[1]):
+        return read
+    found = repair_json(text, head.end(), called=True)
+    given = object_members(found.json) if isinstance(found, RepairedJson) else None
+    if not isinstance(found, RepairedJson) or not given or not given.keys() <= {*names.parameters(head[1])}:
+        return read
+    claim = Claim(name=head[1], arguments=found.json, repairs=found.repairs, cost=found.cost)
+    return PythonCalls((claim,), _past_print(text, head, found.end))
+
+
+def _sound(text: str, head: re.Match[str], names: Names) -> PythonCalls | None:
     # A module's name before the function's is Python's business: `weather_api.get_weather(…)`.
     # Llama's own tools are called through a method: `brave_search.call(…)`.
     last = head[1].removesuffix(".call").rsplit(".", 1)[-1]

@@ -40,6 +40,8 @@ _MOST = 2_000  # marks in a reply; a page has more, and no call does
 _PAGE = re.compile(r"\A!--|\A#[^#]{0,400}#\Z|\b(?:class|href|src|style|rel|alt)\s?=")
 """What begins a comment, or an attribute that only pages have."""
 
+_JSON = re.compile(r"\{\s{0,8}\"[^\"\n]{1,60}\"\s{0,4}:")
+
 
 class _Part(Struct, frozen=True, kw_only=True):
     """A mark, by its place among them, that names the tool of a call, or a parameter.
@@ -135,7 +137,7 @@ def _parts(text: str, marks: list[re.Match[str]], names: Names) -> Iterator[_Par
     tool, known, skip = "", set[str](), 0
     for index, (mark, following, after) in enumerate(zip_longest(marks, marks[1:], marks[2:])):
         inside, end = mark["inside"], mark.end()
-        if mark.start() < skip or _CLOSES.match(inside) or _PAGE.search(inside):
+        if mark.start() < skip or _CLOSES.match(inside) or _PAGE.search(inside) or _JSON.match(mark[0]):
             continue
         behind = text[end : following.start() if following else len(text)]
         behind = behind.replace("\\n", " ").strip(" \t\r\n*`\"'")

@@ -6,13 +6,11 @@ from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE, named_call
 from stages.rescue.found import Family, Read
 from stages.rescue.names import Names
 
-_CONTENT_TYPE = (
-    r"\s*+"
-    r"(?:<[|\uff5c]{1,2}constrain[|\uff5c]{0,2}>\s*+)?(?:json|code|text|response)?"
-)
+_CONTENT_TYPE = r"\s*+(?:(?:<[|\uff5c]{1,2}constrain[|\uff5c]{0,2}>\s*+)?(?:json?|code|text|response)?\s*+){1,2}+"
 _HEADER = re.compile(
-    r"(?:<[|\uff5c]{1,2}start[|\uff5c]{0,2}>assistant)?\s*+(?:to=(?P<role>[\w.:-]{1,200}))?\s*+(?:<[|\uff5c]{1,2}channel[|\uff5c]{0,2}>\s*+(?P<channel>\w{1,40}))?"
-    rf"\s*+(?:to=(?P<to>[\w.:-]{{1,200}}))?\s*+(?:(?:<[|\uff5c]{{1,2}}channel[|\uff5c]{{0,2}}>\s*+)?commentary)?{_CONTENT_TYPE}\s*+(?P<message><[|\uff5c]{{1,2}}message[|\uff5c]{{0,2}}>)?\s*+(?:\"(?=\{{\s{{0,8}}\\))?"
+    r"(?:<[|\uff5c]{1,2}start[|\uff5c]{0,2}>assistant)?\s*+(?:to=\s?(?P<role>[\w.:-]{1,200}))?\s*+(?:<[|\uff5c]{1,2}channel[|\uff5c]{0,2}>\s*+(?P<channel>\w{1,40}))?"
+    rf"\s*+(?:to=\s?(?P<to>[\w.:-]{{1,200}}))?\s*+(?:(?:<[|\uff5c]{{1,2}}channel[|\uff5c]{{0,2}}>\s*+)?commentary)?{_CONTENT_TYPE}\s*+(?P<message>(?:<[|\uff5c]{{1,2}}message[|\uff5c]{{0,2}}>){{1,2}}+)?\s*+(?:\"(?=\{{\s{{0,8}}\\))?",
+    re.IGNORECASE,
 )
 _END = re.compile(r"<[|\uff5c]{1,2}(?:end|return|call)[|\uff5c]{0,2}>|(?=<[|\uff5c]{1,2}start[|\uff5c]{0,2}>)|\Z")
 _AFTER_CALL = re.compile(r"\"?\s*+<[|\uff5c]{1,2}(?:end|return|call)[|\uff5c]{0,2}>")

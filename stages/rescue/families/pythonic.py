@@ -99,5 +99,6 @@ def _any_known(calls: PythonCalls, names: Names) -> bool:
     return calls.damage is not None or any(names.knows(claim.name) for claim in calls.claims)
 
 
-CALL_LIST = Family(name="pythonic", first="[", opener=r"\[(?=\s{0,8}[A-Za-z_][\w.-]{0,120}\s?\()", read=_read)
+_NAME = r"[*`\"']{0,2}[A-Za-z_][\w.-]{0,120}[*`\"']{0,2}"
+CALL_LIST = Family(name="pythonic", first="[", opener=rf"\[(?=\s{{0,8}}{_NAME}\s?\()", read=_read)
 WHOLE_REPLY = Family(name="pythonic", first="(", opener=rf"\((?<!(?s:.){{{_NEAR_BEGIN + 2}}})", read=_whole)

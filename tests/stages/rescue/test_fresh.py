@@ -31,9 +31,7 @@ CASES = [
 NOT_READ = {
     "clean/toolbench-two": "names in brackets without any markup, one behind the other",
     "damage/tok-name-kimi": "a token and a number in the name",
-    "damage/bare-close-quote": "the string may go on",
     "damage/bare-py": "a name in Python is a variable",
-    "damage/semi": "semicolons stand in strings of code",
     "damage/set-py": "a set of Python",
     "damage/tuple-call": "data as often as a call",
     "damage/list-call": "data as often as a call",
