@@ -15,7 +15,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Self, TypeVar
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 from returns.result import Failure
@@ -29,8 +28,7 @@ from forge.cli import demo
 from forge.cli.approval import Approver
 from forge.cli.arguments import add_backend, add_model
 from forge.cli.chat.faces import PlainFace
-from forge.cli.console import Console, printable
-from forge.cli.layout import LabelledText, show
+from forge.cli.console import Console, LabelledText, print_json, printable
 from forge.cli.lines import View
 from forge.cli.options import backend_of, redact_of
 from forge.cli.parser import Parser
@@ -218,14 +216,14 @@ class Shown:
 
     def __init__(self, workflow: Workflow, journal: Path, options: argparse.Namespace) -> None:
         self._workflow, self._journal, self._options = workflow, journal, options
-        self._console = Console(highlight=False)
+        self._console = Console()
         self._view = View(self._console)
 
     def run(self, title: Text, begin: _Begin) -> int:
         """Show the run from start to end; returns the exit code."""
         with downloading(self._console) as progress:
             backend = backend_of(self._options, progress)
-            self._console.print(title, soft_wrap=True)
+            self._console.say(title)
             stop = StopSignals(self._view.stopping, self._last_words)
             ask: Asker = Approver(PlainFace()) if sys.stdin.isatty() else nobody
             watching: Watching = {"on_event": partial(self._show, stop), "ask": ask}
@@ -242,7 +240,7 @@ class Shown:
                 raise
         halted = result.failure() if isinstance(result, Failure) else None
         for line in closing(halted, self._view.turns, self._journal, self._options):
-            self._console.print(line, soft_wrap=True)
+            self._console.say(line)
         if halted is None:
             return 0
         return stop.code if stop.code and isinstance(halted.halt, Cancelled) else 1
@@ -288,15 +286,15 @@ def run_runs(options: argparse.Namespace) -> int:
         except JournalError as error:
             found.append(error)
     if options.json:
-        print(msgspec.json.encode([one for one in found if isinstance(one, Glance)]).decode())
+        print_json([one for one in found if isinstance(one, Glance)])
         return 0
-    console = Console(highlight=False)
+    console = Console()
     if not found:
         told = f"no runs are recorded in {folder} yet; forge run and forge demo write their journals there"
-        console.print(Text(told), soft_wrap=True)
+        console.say(told)
     for one in found:
         if isinstance(one, JournalError):
-            console.print(Text(printable(str(one)), style="dim"), soft_wrap=True)
+            console.say(printable(str(one)), "dim")
         else:
             _show(console, one)
     return 0
@@ -312,16 +310,16 @@ def _show(console: Console, run: Glance) -> None:
     except ValueError:
         when = "at an unknown time"
     facts = f"   {when}{turns}, {printable(run.model) or 'a model'}"
-    console.print(Text.assemble((printable(run.workflow), "bold"), (facts, "dim")), soft_wrap=True)
-    show(console, LabelledText(run.state, printable(run.outcome), label_style=_COLOURS[run.state]))
-    show(console, LabelledText("journal", run.path))
+    console.say(Text.assemble((printable(run.workflow), "bold"), (facts, "dim")))
+    console.show(LabelledText(run.state, printable(run.outcome), label_style=_COLOURS[run.state]))
+    console.show(LabelledText("journal", run.path))
     if run.state == "open" and not run.redacted:
         # The journal contains neither the workflow's or task's file nor the server.
         given = {"--seed": run.seed, "--temperature": run.temperature, "--max-tokens": run.max_tokens}
         words = [word for name, value in given.items() if value is not None for word in (name, str(value))]
         way = "agent run TASK.toml --resume" if run.workflow == HEADLESS else "resume FILE.py:NAME"
         line = f"forge {way} {shlex.join((run.path, '--backend'))} BACKEND {shlex.join(words)}"
-        show(console, LabelledText("resume", line.rstrip()))
+        console.show(LabelledText("resume", line.rstrip()))
 
 
 # The commands demo, run and resume: run a workflow and show it.
