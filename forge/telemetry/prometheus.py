@@ -69,7 +69,8 @@ class Metrics:
                 return _Measured(self._replied, self.first_chunk.observe)
             case ToolCalled(call=call):
                 tool = self._tools(call.name)
-                return _Measured(lambda took, outcome: self._returned(tool, took, outcome))
+                seconds = self.tool_seconds
+                return _Measured(lambda took, outcome: seconds.labels(tool, tool_outcome(outcome)).observe(took))
             case _:
                 return None
 
@@ -128,9 +129,6 @@ class Metrics:
             self.tokens.labels("prompt").inc(usage.prompt)
             self.tokens.labels("completion").inc(usage.completion)
             self.tokens.labels("cached").inc(usage.cached)
-
-    def _returned(self, tool: str, took: float, outcome: object) -> None:
-        self.tool_seconds.labels(tool, tool_outcome(outcome)).observe(took)
 
 
 class _Measured:
