@@ -13,10 +13,8 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Self, TypeVar
+from typing import TypeVar
 
-from msgspec import Struct
-from msgspec.structs import replace
 from returns.result import Failure
 from rich.text import Text
 
@@ -45,7 +43,6 @@ from forge.runtime.runs import run
 from forge.runtime.watching import Watching
 from forge.workflow.workflow import Workflow
 from stages import events
-from stages.effect import Outcome, Replied, Results, Undelivered, Usage
 from stages.halt import ApprovalNeeded, BackendFailed, Cancelled, OutcomeUnknown
 from stages.message import ToolCall
 from stages.options import did_you_mean
@@ -159,53 +156,6 @@ def imported(file: str, written: str) -> ModuleType:
     return module
 
 
-# Durations and tokens of a recorded run.
-
-
-class Took(Struct, frozen=True, kw_only=True):
-    """Time spent in seconds, and tokens as counted by the server."""
-
-    model: float = 0.0
-    tools: float = 0.0
-    prompt: int = 0
-    completion: int = 0
-    cached: int = 0
-
-    def more(self, outcome: Outcome) -> Self:
-        """The sum with this outcome."""
-        match outcome:
-            case Replied(reply=reply, seconds=seconds):
-                usage = reply.usage or Usage()
-                return replace(
-                    self,
-                    model=self.model + seconds,
-                    prompt=self.prompt + usage.prompt,
-                    completion=self.completion + usage.completion,
-                    cached=self.cached + usage.cached,
-                )
-            case Undelivered(seconds=seconds):
-                return replace(self, model=self.model + seconds)
-            case Results(seconds=seconds):
-                return replace(self, tools=self.tools + seconds)
-            case _:
-                return self
-
-    def facts(self) -> tuple[str, ...]:
-        """The values as texts."""
-        seconds = f"model {seconds_of(self.model)}", f"tools {seconds_of(self.tools)}"
-        if not self.prompt and not self.completion:
-            return seconds
-        cached = f" ({self.cached:,} of them cached)" if self.cached else ""
-        return (*seconds, f"{self.prompt:,} prompt tokens{cached}", f"{self.completion:,} reply tokens")
-
-
-def seconds_of(number: float) -> str:
-    """A duration as text."""
-    if number < 0.001:
-        return "under 1 ms"
-    return f"{1000 * number:.0f} ms" if number < 1 else f"{number:,.1f} s"
-
-
 # A run in the terminal: connects, shows each turn, handles signals, reports the end.
 
 _Begin = Callable[[Backend, Watching], RunInProgress]
@@ -303,7 +253,7 @@ def run_runs(options: argparse.Namespace) -> int:
 def _show(console: Console, run: Glance) -> None:
     from forge.agent.headless.running import HEADLESS  # noqa: PLC0415 - commands that only record a run can do without
 
-    turns = "" if run.turns is None else f", {run.turns} turn{'' if run.turns == 1 else 's'}"
+    turns = "" if run.turns is None else f", {quantity(run.turns, 'turn')}"
     try:
         moment = datetime.fromisoformat(run.started)
         when = f"{moment.replace(tzinfo=moment.tzinfo or UTC).astimezone():%Y-%m-%d %H:%M}"
