@@ -7,8 +7,8 @@ import asyncio
 import gzip
 import json
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from functools import partial
 
 from tests.serving import process
 
@@ -93,11 +93,8 @@ async def main() -> None:
     await server.serve_forever()
 
 
-@contextmanager
-def costly() -> Iterator[str]:
-    """The address of a server for the block."""
-    with process(__file__) as address:
-        yield address
+costly = partial(process, __file__)
+"""The address of a fresh server process, as a context manager."""
 
 
 if __name__ == "__main__":

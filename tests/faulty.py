@@ -7,8 +7,8 @@ the request, so it is the same each time.
 import json
 import random
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
 
 from tests.serving import RawHandler, process, serve
 
@@ -115,11 +115,8 @@ class Handler(RawHandler):
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
 
 
-@contextmanager
-def faulty() -> Iterator[str]:
-    """The address of a fresh server process."""
-    with process(__file__) as address:
-        yield address
+faulty = partial(process, __file__)
+"""The address of a fresh server process, as a context manager."""
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ were recorded from a real one; all others come from the documentation of the ser
 
 import base64
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -347,11 +347,8 @@ class Handler(JsonHandler):
         self.tell(status, answer)
 
 
-@contextmanager
-def serving() -> Iterator[str]:
-    """The address of a fresh process of this file."""
-    with process(__file__) as address:
-        yield address
+serving = partial(process, __file__)
+"""The address of a fresh server process, as a context manager."""
 
 
 if __name__ == "__main__":

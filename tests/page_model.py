@@ -9,10 +9,9 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import ThreadingHTTPServer
 from typing import Any
 
-from tests.serving import JsonHandler
+from tests.serving import JsonHandler, threaded
 
 STEPS = {"get_order": "", "get_customer": "", "read_file": "median", "edit_file": "median"}
 """Tools that are called once each before any other, where they are on offer and the user has said that word."""
@@ -132,11 +131,8 @@ def _value(name: str, schema: Any) -> object:
 @contextmanager
 def playing(port: int = 0) -> Iterator[str]:
     """The address of the server, host and port, for as long as the block lasts."""
-    with ThreadingHTTPServer(("127.0.0.1", port), Model) as server:
-        server.daemon_threads = True
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
+    with threaded(Model, port) as address:
+        yield address.removeprefix("http://")
 
 
 if __name__ == "__main__":

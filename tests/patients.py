@@ -5,8 +5,8 @@ What llama.cpp, MAX and transformers serve say is from recordings; the others' s
 
 import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from tests.serving import JsonHandler, process, serve
@@ -336,11 +336,8 @@ class Handler(JsonHandler):
         self.tell(status, body, kind, "https://elsewhere.example/v1" if status == 308 else "")
 
 
-@contextmanager
-def patients() -> Iterator[str]:
-    """The address of a fresh server process."""
-    with process(__file__) as address:
-        yield address
+patients = partial(process, __file__)
+"""The address of a fresh server process, as a context manager."""
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import httpx
 
+from tests.scripted_model import completion
 from tests.serving import JsonHandler, process, serve
 
 
@@ -35,6 +36,11 @@ def scripted_server(folder: Path, script: Sequence[object]) -> Iterator[str]:
     file.write_text("".join(json.dumps(line) + "\n" for line in script))
     with process(__file__, str(file)) as address:
         yield address
+
+
+def calling(name: str, /, **arguments: object) -> dict[str, object]:
+    """A line of the script: a reply that calls a tool."""
+    return completion(None, (name, json.dumps(arguments)))
 
 
 def requests_of(address: str) -> list[dict[str, object]]:

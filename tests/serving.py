@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 
@@ -71,6 +72,15 @@ def process(script: str, *arguments: str) -> Iterator[str]:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+
+
+@contextmanager
+def threaded(handler: type[socketserver.StreamRequestHandler], port: int = 0) -> Iterator[str]:
+    """The address of a server in a thread of this process, for what a test wants to see of it."""
+    with _Server(("127.0.0.1", port), handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
 
 
 def serve(handler: type[socketserver.StreamRequestHandler]) -> None:

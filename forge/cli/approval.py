@@ -10,7 +10,7 @@ from msgspec import Struct
 from rich.cells import chop_cells
 
 from forge.callbacks import Answer
-from forge.cli.layout import LabelledText
+from forge.cli.console import LabelledText
 from stages.effect import Approved, Ask, Rejected, Settled, Unanswered
 from stages.message import ToolCall
 

@@ -3,11 +3,10 @@
 import argparse
 from pathlib import Path
 
-import msgspec
 from rich.table import Table
 from rich.text import Text
 
-from forge.cli.console import Console, printable, readable
+from forge.cli.console import Console, print_json, printable, readable
 from forge.cli.eval_journals import journal_workflow
 from forge.cli.lines import phase_of
 from forge.errors import ForgeError, explain, quantity
@@ -22,7 +21,7 @@ from stages.state import State
 def run_bisect(options: argparse.Namespace) -> int:
     """Show where two workflows differ on a recorded run; 1 if they do."""
     journal = read_journal(options.file)
-    console = Console(highlight=False)
+    console = Console()
     workflows = [journal_workflow(reference, Path(options.file)) for reference in options.workflow]
     if len(workflows) > 2:
         raise ForgeError("give --workflow once (compared with the recording) or twice (compared with each other)")
@@ -30,12 +29,12 @@ def run_bisect(options: argparse.Namespace) -> int:
         return _against_record(console, journal, workflows[0], as_json=options.json)
     parting = bisect(journal, workflows[0], workflows[1])
     if options.json:
-        print(msgspec.json.encode(parting).decode())
+        print_json(parting)
     elif parting is None:
-        console.print(f"no difference: {len(journal.entries)} recorded effects and all states between them match")
+        console.say(f"no difference: {len(journal.entries)} recorded effects and all states between them match")
     else:
         names = (options.workflow[0], options.workflow[1])
-        console.print(Text(readable(_parting_lines(parting, names))), soft_wrap=True)
+        console.say(readable(_parting_lines(parting, names)))
     return 0 if parting is None else 1
 
 
@@ -51,12 +50,12 @@ def _against_record(console: Console, journal: Journal, workflow: Workflow, *, a
         found = (
             {"step": parted_at.step.number, "effect": parted_at.number, "found": parted_at.found} if parted_at else None
         )
-        print(msgspec.json.encode(found).decode())
+        print_json(found)
     elif parted_at is None:
-        console.print(f"same as recorded: {len(journal.entries)} effects, {count} states")
+        console.say(f"same as recorded: {len(journal.entries)} effects, {count} states")
     else:
         hint = "\nPass the workflow of the recorded run as a first --workflow to see which stage causes the difference."
-        console.print(Text(readable(f"after {parted_at.step.number} states, {parted_at}{hint}")), soft_wrap=True)
+        console.say(readable(f"after {parted_at.step.number} states, {parted_at}{hint}"))
     return 0 if parted_at is None else 1
 
 
@@ -78,9 +77,9 @@ def run_ablate(options: argparse.Namespace) -> int:
     """Show what each guardrail changed in a recorded run."""
     rows = ablate(read_journal(options.file), journal_workflow(options.workflow, Path(options.file)))
     if options.json:
-        print(msgspec.json.encode(rows).decode())
+        print_json(rows)
         return 0
-    console = Console(highlight=False)
+    console = Console()
     table = Table(
         "guardrail", "what it does", "acted in turns", "would have ended without it", box=None, pad_edge=False
     )
@@ -88,16 +87,16 @@ def run_ablate(options: argparse.Namespace) -> int:
         turns = ", ".join(str(acted.turn) for acted in row.acted)
         over = ", ".join(f"turn {acted.turn}" for acted in row.acted if acted.ends)
         if row.acted:
-            table.add_row(Text(row.guardrail), Text(row.does), turns, over or "-")
+            table.add_row(*map(Text, (row.guardrail, row.does, turns, over or "-")))
     if table.row_count:
         console.print(table)
     if idle := ", ".join(row.guardrail for row in rows if not row.acted):
-        console.print(Text(f"Without effect in this run: {idle}"), soft_wrap=True)
+        console.say(f"Without effect in this run: {idle}")
     for row in rows:
         for acted in row.acted:
-            console.print(Text(f"turn {acted.turn}, {row.guardrail}", style="bold"))
-            console.print(Text(f"       did  {printable(str(acted.did))}"), soft_wrap=True)
-            console.print(Text(f"   without  {printable(str(acted.without))}"), soft_wrap=True)
+            console.say(f"turn {acted.turn}, {row.guardrail}", "bold")
+            console.say(f"       did  {printable(str(acted.did))}")
+            console.say(f"   without  {printable(str(acted.without))}")
     known = "Each decision is repeated from the recorded state; later effects of the change are unknown."
-    console.print(Text(known, style="dim"), soft_wrap=True)
+    console.say(known, "dim")
     return 0

@@ -1,22 +1,65 @@
-"""Output: plain in a pipe, coloured in a terminal."""
+"""Output: plain in a pipe, coloured in a terminal; text without what could control either."""
 
 import codecs
 import sys
 from io import TextIOWrapper
 from typing import NoReturn
 
+import msgspec
 import rich.console
+from msgspec import Struct
+from rich.table import Table
+from rich.text import Text
 
 # The console for all commands.
+
+_NARROW = 50
+"""Terminal width below which labels get no column of their own."""
+
+
+class LabelledText(Struct, frozen=True):
+    """A labelled text; both parts have a rich style. Only secondary text is dim."""
+
+    label: str
+    text: str
+    style: str = ""
+    label_style: str = "dim"
 
 
 class Console(rich.console.Console):
     """Rich's console, but a closed pipe raises `BrokenPipeError`, which `forge.cli.dispatch` handles."""
 
+    def say(self, text: str | Text, style: str = "") -> None:
+        """Print the text as it is, without markup; one line stays one line."""
+        self.print(Text(text, style=style) if isinstance(text, str) else text, soft_wrap=True)
+
+    def show(self, row: LabelledText, column: int = 9) -> None:
+        """Print label and text side by side, the label right-aligned in a column of that width.
+
+        Long texts are wrapped to the terminal; in a pipe, the row is one line.
+        """
+        if not self.is_terminal:
+            self.say(f"{row.label:>{column}}  {row.text}")
+            return
+        label, text = Text(row.label, style=row.label_style), Text(row.text, style=row.style)
+        if self.width < _NARROW:
+            self.print(Text.assemble(label, "  ", text))
+            return
+        grid = Table.grid(padding=(0, 2, 0, 0))
+        grid.add_column(justify="right", width=column, no_wrap=True)
+        grid.add_column(overflow="fold")
+        grid.add_row(label, text)
+        self.print(grid)
+
     def on_broken_pipe(self) -> NoReturn:
         """Raise BrokenPipeError and print nothing more; rich itself would exit with 1."""
         self.quiet = True
         raise BrokenPipeError
+
+
+def print_json(value: object) -> None:
+    """Print the value as one line of JSON; a path is a text."""
+    print(msgspec.json.encode(value, enc_hook=str).decode())
 
 
 # Text from models, tools and files, made safe for a terminal in any encoding.

@@ -21,7 +21,7 @@ def run_command(arguments: list[str] | None = None) -> int:
             sys.stdout.flush()
     except ForgeError as error:
         said = readable(f"forge: {error}")
-        Console(stderr=True).print(said, style="red", markup=False, highlight=False, soft_wrap=True)
+        Console(stderr=True).say(said, "red")
         return 2
     except Interrupted as interrupted:
         return interrupted.code

@@ -56,7 +56,7 @@ class _Report(Struct, frozen=True, kw_only=True):
 
 def run_doctor(options: argparse.Namespace) -> int:
     """Examine a server; 0: it can be used, 1: it cannot."""
-    console = Console(highlight=False, stderr=options.json)
+    console = Console(stderr=options.json)
     where = address(options.url)
     refuse_unwritable("--write", options.write)
     kind = addressed(where.base) or named_profile("openai-compatible")
@@ -67,7 +67,7 @@ def run_doctor(options: argparse.Namespace) -> int:
         f"{sum(probe.tokens for probe in asked)} reply tokens in total (more for a reasoning model). Nothing is "
         "changed on the server."
     )
-    console.print(Text(plan), soft_wrap=True)
+    console.say(plan)
     view = _FindingsView(console)
 
     async def visit() -> Visit:
@@ -98,10 +98,10 @@ class _FindingsView:
             case Finding():
                 verdict = (f"{told.verdict:>8}  ", _STYLES[told.verdict])
                 line = Text.assemble(verdict, (f"{told.topic}: ", "bold"), printable(told.came))
-                self._console.print(line, soft_wrap=True)
+                self._console.say(line)
                 forge = f"forge {told.does}" if told.does else ""
                 if rest := "; ".join(filter(None, (printable(told.means), printable(forge)))):
-                    self._console.print(Text(f"{'':10}{rest}", style="dim"), soft_wrap=True)
+                    self._console.say(f"{'':10}{rest}", "dim")
             case _:
                 assert_never(told)
 
@@ -114,15 +114,15 @@ def _tell(told: _Report, write: Path | None, console: Console) -> int:
     if console.stderr:
         print(msgspec.json.format(msgspec.json.encode(told)).decode())
     if told.profile is None:
-        console.print(Text(f"\nnot usable: {printable(told.problem)}", style="bold red"), soft_wrap=True)
+        console.say(f"\nnot usable: {printable(told.problem)}", "bold red")
         return 1
-    console.print(Text(f"\nmode {told.reason}", style="bold"), soft_wrap=True)
+    console.say(f"\nmode {told.reason}", "bold")
     if not console.stderr:
-        console.print(Text(f"\n{to_toml(told.profile)}"), soft_wrap=True)
+        console.say(f"\n{to_toml(told.profile)}")
     if write is not None:
         try:
             write.write_text(to_toml(told.profile), encoding="utf-8")
         except OSError as error:
             raise ForgeError(f"the profile cannot be written to {write}: {error.strerror}") from None
-        console.print(Text(f"written to {write}", style="dim"), soft_wrap=True)
+        console.say(f"written to {write}", "dim")
     return 0

@@ -13,8 +13,7 @@ from rich.text import Text
 
 from forge import durable
 from forge.backends.servers.process import state_folder
-from forge.cli.console import Console, printable
-from forge.cli.layout import LabelledText, show
+from forge.cli.console import Console, LabelledText, print_json, printable
 from forge.cli.options import backend_for
 from forge.cli.parser import RunCommand
 from forge.cli.progress import downloading
@@ -37,7 +36,7 @@ _IDLE = 0.5
 def run_work(options: argparse.Namespace) -> int:
     """Perform runs until a signal arrives or, with --until-idle, until none is left."""
     served = [load_served(reference) for reference in options.workflows]
-    console = Console(stderr=True, highlight=False)
+    console = Console(stderr=True)
 
     async def working() -> int:
         with downloading(console) as progress:
@@ -52,7 +51,7 @@ def run_work(options: argparse.Namespace) -> int:
             answer_within=options.answer_within.total_seconds(),
         ) as runs:
             names = ", ".join(workflow_of(one).name for one in served)
-            console.print(Text(f"performing runs of {names} in {runs.where}; press Ctrl-C to stop"), soft_wrap=True)
+            console.say(f"performing runs of {names} in {runs.where}; press Ctrl-C to stop")
             if not options.until_idle:
                 await asyncio.Event().wait()
             cursor, waiting = "", 0  # wait until no run is queued or running; those that wait for a person do not count
@@ -68,7 +67,7 @@ def run_work(options: argparse.Namespace) -> int:
                     break
             if waiting:
                 runs_wait = "1 run waits" if waiting == 1 else f"{waiting} runs wait"
-                console.print(Text(f"{runs_wait} for an answer; forge runs list shows which"), soft_wrap=True)
+                console.say(f"{runs_wait} for an answer; forge runs list shows which")
         return 0
 
     return asyncio.run(until_signal(working()))
@@ -96,15 +95,15 @@ def run_list(options: argparse.Namespace) -> int:
     """Print a page of runs."""
     page = _asked(options, lambda runs: runs.list(cursor=options.cursor, most=options.last))
     if options.json:
-        print(msgspec.json.encode(page).decode())
+        print_json(page)
         return 0
-    console = Console(highlight=False)
+    console = Console()
     for run in page.runs:
         _show(console, run)
     if not page.runs:
-        console.print(Text("no runs; start one with forge runs start"), soft_wrap=True)
+        console.say("no runs; start one with forge runs start")
     if page.cursor:
-        console.print(Text(f"More: forge runs list --cursor {page.cursor}", style="dim"), soft_wrap=True)
+        console.say(f"More: forge runs list --cursor {page.cursor}", "dim")
     return 0
 
 
@@ -112,9 +111,9 @@ def run_show(options: argparse.Namespace) -> int:
     """Print one run with its open question."""
     run = _asked(options, lambda runs: runs.get(options.run))
     if options.json:
-        print(msgspec.json.encode(run).decode())
+        print_json(run)
     else:
-        _show(Console(highlight=False), run)
+        _show(Console(), run)
     return 0
 
 
@@ -124,7 +123,7 @@ def run_result(options: argparse.Namespace) -> int:
     async def ended(runs: Runs) -> int:
         known = await runs.wait(options.run)
         if known.question is not None:
-            _show(Console(stderr=True, highlight=False), known)
+            _show(Console(stderr=True), known)
             return 3
         end = await runs.result(options.run)
         if isinstance(end, Failure):
@@ -227,20 +226,20 @@ def database_of(options: argparse.Namespace) -> str:
 
 
 def _show(console: Console, run: Run) -> None:
-    console.print(Text.assemble((run.id, "bold"), (f"   {printable(run.workflow)}", "dim")), soft_wrap=True)
+    console.say(Text.assemble((run.id, "bold"), (f"   {printable(run.workflow)}", "dim")))
     said = printable(run.problem) or f"started {run.begun}, last updated {run.updated}"
-    show(console, LabelledText(run.state, said, label_style=_COLOURS.get(run.state, "")))
+    console.show(LabelledText(run.state, said, label_style=_COLOURS.get(run.state, "")))
     if run.message:
-        show(console, LabelledText("message", printable(run.message)))
+        console.show(LabelledText("message", printable(run.message)))
     if run.outcome is not None:
-        show(console, LabelledText("done", printable(ending(run.outcome))))
+        console.show(LabelledText("done", printable(ending(run.outcome))))
     if (asks := run.question) is None:
         return
-    show(console, LabelledText("asks", printable(f"may {asks.call.name} {asks.call.arguments} run?")))
+    console.show(LabelledText("asks", printable(f"may {asks.call.name} {asks.call.arguments} run?")))
     if (unsure := asks.in_doubt) is not None:
         sentence = f"{unsure.name} {unsure.arguments} had been started when the process died; did it happen?"
-        show(console, LabelledText("unknown", printable(sentence)))
-    show(console, LabelledText("digest", asks.digest))
+        console.show(LabelledText("unknown", printable(sentence)))
+    console.show(LabelledText("digest", asks.digest))
     ways = ("--happened [RESULT]", "--did-not-happen") if unsure is not None else ("--approve", "--reject REASON")
     for way in ways:
-        show(console, LabelledText("answer", f"forge runs answer {run.id} {way}"))
+        console.show(LabelledText("answer", f"forge runs answer {run.id} {way}"))

@@ -8,9 +8,8 @@ from typing import Any
 from rich.text import Text
 
 from forge.agent import Agent
-from forge.cli.console import printable
+from forge.cli.console import LabelledText, printable
 from forge.cli.eval_run import values_of
-from forge.cli.layout import LabelledText
 from forge.cli.run import imported, load_served
 from forge.errors import ForgeError
 from forge.evals.configurations import Cell, configured_workflow

@@ -9,7 +9,6 @@ import msgspec
 from msgspec import structs
 from msgspec.structs import replace
 from rich.markdown import Markdown
-from rich.text import Text
 
 from forge.cli.console import Console, printable, readable
 from forge.cli.timelines import recorded_timeline, save_page, without_folders
@@ -137,13 +136,13 @@ def run_check(options: argparse.Namespace) -> int:
         baseline_name=options.baseline_configuration,
         alpha=options.alpha,
     )
-    console = Console(highlight=False)
+    console = Console()
     for one in checked.told:
-        console.print(Text(sentence(one), style=_COLOURS.get(one.finding, "")), soft_wrap=True)
+        console.say(sentence(one), _COLOURS.get(one.finding, ""))
     for note in checked.notes:
-        console.print(Text(f"note: {note}", style="yellow"), soft_wrap=True)
+        console.say(f"note: {note}", "yellow")
     lost = "1 significant loss" if len(checked.losses) == 1 else f"{len(checked.losses)} significant losses"
-    console.print(Text(f"{lost}." if checked.losses else "No significant loss.", style="bold"), soft_wrap=True)
+    console.say(f"{lost}." if checked.losses else "No significant loss.", "bold")
     return 1 if checked.losses else 0
 
 
@@ -163,10 +162,10 @@ def run_report(options: argparse.Namespace) -> int:
         found = {without_folders(name): turns for name, turns in worst_timelines(rows, _TIMELINES).items()}
         title = options.title or f"Evals: {', '.join(one.model for one in made.models)}"
         save_page(options.html, page_of(made, found, title))
-        Console(highlight=False).print(f"written: {options.html}", markup=False, soft_wrap=True)
+        Console().say(f"written: {options.html}")
         return 0
     text = markdown(report_of(rows, options.against, options.alpha), options.title or "Evals")
-    console = Console(highlight=False)
+    console = Console()
     if console.is_terminal:
         console.print(Markdown(text))
     else:

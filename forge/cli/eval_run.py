@@ -16,8 +16,7 @@ from msgspec.structs import fields
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
-from forge.cli.console import Console, printable
-from forge.cli.layout import LabelledText, show
+from forge.cli.console import Console, LabelledText, print_json, printable
 from forge.cli.options import key_of, sampling_of
 from forge.cli.progress import downloading
 from forge.cli.run import imported
@@ -70,7 +69,7 @@ class EvalProgress:
                 yield made
             finally:
                 for line in made._summary():
-                    console.print(line, soft_wrap=True)
+                    console.say(line)
 
     def told(self, row: Row) -> None:
         """Show the row."""
@@ -91,7 +90,7 @@ class EvalProgress:
         line = Text.assemble(number, verdict, name, (took, "dim"))
         if row.verdict != "right":
             line.append(f"  {printable(row.why, 160)}", style="dim")
-        self._console.print(line, soft_wrap=True)
+        self._console.say(line)
 
     def _summary(self) -> Iterator[Text]:
         """One line per configuration with its verdicts."""
@@ -254,14 +253,14 @@ def run_eval(given: argparse.Namespace) -> int:
 
     ForgeError at the end if some runs could not be judged.
     """
-    options, console = _eval_options(given), Console(highlight=False)
+    options, console = _eval_options(given), Console()
     picked = chosen(options.files, options.suite, options.scenario, options.tags)
     evaluation, servers = _evaluation(options, picked), [model.server(options.timeout) for model in options.model]
     if given.probe:
         return asyncio.run(until_signal(_probe(console, evaluation, servers)))
     with RowFile.locked(Path(options.output)) as file:
         if file.torn:
-            console.print(Text(f"The last line of {file.path} was incomplete; that run is repeated."), soft_wrap=True)
+            console.say(f"The last line of {file.path} was incomplete; that run is repeated.")
 
         async def run() -> int:
             code = 0
@@ -270,16 +269,16 @@ def run_eval(given: argparse.Namespace) -> int:
                     try:
                         await evaluation.run(server, file.rows, watch)
                     except ServerLost as lost:
-                        console.print(Text(str(lost), style="red"), soft_wrap=True)
+                        console.say(str(lost), "red")
                         code = 1
             return code
 
         with _without_tracebacks():
             code = asyncio.run(until_signal(run()))
     if code:
-        console.print(Text(f"Stopped. Run the same command again to continue {file.path}."), soft_wrap=True)
+        console.say(f"Stopped. Run the same command again to continue {file.path}.")
         return code
-    console.print(Text(f"Results: {file.path}. To compare: forge eval report {file.path}"), soft_wrap=True)
+    console.say(f"Results: {file.path}. To compare: forge eval report {file.path}")
     # Runs that could not be judged must not look like success.
     played = {scenario.name for scenario in picked.scenarios}
     if unjudged := [row for row in file.rows if row.verdict == "unjudged" and row.scenario in played]:
@@ -338,11 +337,11 @@ class _Shown(ExitStack):
         known = f", {done} of them in {self._file.path} already" if done else ""
         compared = ", ".join(dict.fromkeys(cell.configuration.name for cell in plan.wanted))
         runs = f"{quantity(len(played), 'scenario')}: {quantity(len(plan.wanted), 'run')}{known}"
-        self._console.print(Text(f"{plan.serving.model}: {compared} on {runs}"), soft_wrap=True)
+        self._console.say(f"{plan.serving.model}: {compared} on {runs}")
         if plan.not_counted:
             names = ", ".join(one.way for one in plan.not_counted)
             told = f"Skipped, because every selected scenario excludes it: {names}"
-            self._console.print(Text(told, style="yellow"), soft_wrap=True)
+            self._console.say(told, "yellow")
         wanted = {cell.key for cell in plan.wanted}
         before = [row for row in self._file.rows if row.key in wanted]
         self._progress = self.enter_context(EvalProgress.shown(self._console, len(plan.left), before))
@@ -368,7 +367,7 @@ async def _probe(console: Console, evaluation: Evaluation, servers: Sequence[Mod
                     "mode": ", ".join(f"{name}: {each.setup.mode}" for name, each in ready.connections.items()),
                 }
                 for label, text in facts.items():
-                    show(console, LabelledText(label, text))
+                    console.show(LabelledText(label, text))
     return 0
 
 
@@ -390,11 +389,11 @@ def run_scenario_list(options: argparse.Namespace) -> int:
             }
             for scenario in scenarios
         ]
-        print(msgspec.json.encode(shown).decode())
+        print_json(shown)
         return 0
-    console = Console(highlight=False)
+    console = Console()
     for scenario in scenarios:
-        console.print(Text.assemble((scenario.name, "bold"), f"   {scenario.about}"), soft_wrap=True)
+        console.say(Text.assemble((scenario.name, "bold"), f"   {scenario.about}"))
         facts = f"{quantity(scenario.ideal_calls, 'call')}, {scenario.context_tokens:,} tokens of context"
-        show(console, LabelledText("tags", f"{', '.join(sorted(scenario.tags)) or 'none'} ({facts})", style="dim"))
+        console.show(LabelledText("tags", f"{', '.join(sorted(scenario.tags)) or 'none'} ({facts})", style="dim"))
     return 0

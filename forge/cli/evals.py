@@ -1,35 +1,23 @@
 """Arguments of `forge eval` and its commands."""
 
 import argparse
-from collections.abc import Callable
 from pathlib import Path
-
-from msgspec import Struct
 
 from forge.cli.arguments import BACKEND, KEY, MODEL, PROFILE, count, decimal, seconds, whole_number
 from forge.cli.logs import add_telemetry
 from forge.cli.parser import Parser, command_of
 
 
-class _Command(Struct, frozen=True, kw_only=True):
-    """A command of `forge eval`. `fill` adds its arguments to a parser and says what it runs."""
-
-    name: str
-    summary: str
-    fill: Callable[[Parser], None]
-
-
 def fill_eval(parser: Parser) -> None:
     """The commands of `forge eval`."""
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="eval_command", parser_class=Parser)
-    for command in _COMMANDS:
-        made = commands.add_parser(
-            command.name,
-            help=command.summary,
-            description=f"{command.summary[0].upper()}{command.summary[1:]}.",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        command.fill(made)
+    for name, summary, fill in (
+        ("run", "run scenarios on a model and record each result", _fill_run),
+        ("list", "list scenarios with their tags and subject", _fill_list),
+        ("report", "compare configurations, as Markdown or an HTML page", _fill_report),
+        ("check", "exit with 1 if results are significantly worse than a baseline", _fill_check),
+    ):
+        fill(commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."))
 
 
 def _fill_run(parser: Parser) -> None:
@@ -151,11 +139,3 @@ def _names(text: str) -> tuple[str, ...]:
     if not names:
         raise argparse.ArgumentTypeError("it is empty; leave it out, or give comma-separated names")
     return names
-
-
-_COMMANDS = (
-    _Command(name="run", summary="run scenarios on a model and record each result", fill=_fill_run),
-    _Command(name="list", summary="list scenarios with their tags and subject", fill=_fill_list),
-    _Command(name="report", summary="compare configurations, as Markdown or an HTML page", fill=_fill_report),
-    _Command(name="check", summary="exit with 1 if results are significantly worse than a baseline", fill=_fill_check),
-)

@@ -45,12 +45,12 @@ def run_headless(options: argparse.Namespace) -> int:
     if named is None and agent is None:
         raise ForgeError(f"{options.task} has no backend; add one, or give --backend")
     model = options.model or task.model or ""
-    console = Console(stderr=True, highlight=False)
+    console = Console(stderr=True)
     view = View(console)
     with downloading(console) as progress:
         asked = argparse.Namespace(**{**vars(options), "backend": named, "model": model})
         backend = backend_of(asked, progress) if agent is None or named is not None else agent.backend
-        console.print(Text.assemble(("task", "bold"), f": {printable(task.task)}"), soft_wrap=True)
+        console.say(Text.assemble(("task", "bold"), f": {printable(task.task)}"))
         watching: Watching = {"on_event": view}
         if console.is_terminal:
             watching["on_chunk"] = view.stream
@@ -72,17 +72,17 @@ def run_headless(options: argparse.Namespace) -> int:
             file.write_bytes(msgspec.json.format(text) + b"\n")
         except OSError as error:
             told = f"the record cannot be written to {file}: {error.strerror}; it is on standard output"
-            console.print(Text(told, style="red"), soft_wrap=True)
+            console.say(told, "red")
             file = None
     if file is None:  # on one line, except for a person
         print((msgspec.json.format(text) if sys.stdout.isatty() else text).decode())
     for refused in record.violations:
         arguments = printable(bytes(refused.arguments).decode())
-        console.print(Text(f"refused: {refused.tool} {arguments}", style="yellow"), soft_wrap=True)
+        console.say(f"refused: {refused.tool} {arguments}", "yellow")
     why = "" if record.outcome in _SHOWN else f": {printable(record.reason or record.result)}"
-    console.print(Text.assemble((record.outcome.replace("_", " "), "bold"), why), soft_wrap=True)
+    console.say(Text.assemble((record.outcome.replace("_", " "), "bold"), why))
     if record.outcome in _NOT_OVER and journal.exists():
-        console.print(Text(_going_on(options, journal)), soft_wrap=True)
+        console.say(_going_on(options, journal))
     return record.exit_code
 
 

@@ -4,11 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import assert_never
 
-from rich.console import Console
 from rich.text import Text
 
-from forge.cli.console import printable
-from forge.cli.layout import LabelledText, show
+from forge.cli.console import Console, LabelledText, printable
 from forge.cli.rows import STYLES, provenance, rows
 from stages import events
 from stages.effect import Ask, Execute, Send
@@ -57,7 +55,7 @@ class View:
         """Print that the run is being cancelled, which may take a while if a tool is running."""
         if self._console.is_terminal:
             self._console.print()  # the terminal has echoed ^C
-        show(self._console, LabelledText("stop", "cancelling; press Ctrl-C again to abort", label_style="yellow"))
+        self._console.show(LabelledText("stop", "cancelling; press Ctrl-C again to abort", label_style="yellow"))
 
     @contextmanager
     def connecting(self, where: str) -> Iterator[None]:
@@ -82,7 +80,7 @@ class View:
             case Retry(fault=fault, seconds=seconds):
                 self._coming = ""
                 text = printable(f"in {seconds:.1f} seconds: {fault.detail}")
-                show(self._console, LabelledText("retry", text, label_style="yellow"))
+                self._console.show(LabelledText("retry", text, label_style="yellow"))
             case Ended():
                 self._coming = ""
             case Reclassified():
@@ -101,7 +99,7 @@ class View:
             return
         self._note(event)
         for line in lines(event):
-            show(self._console, line)
+            self._console.show(line)
 
     def _note(self, event: events.Event) -> None:
         """Update the status line and the counts."""

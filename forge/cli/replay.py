@@ -4,13 +4,11 @@ import argparse
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 from rich.text import Text
 
-from forge.cli.console import Console, printable, readable
+from forge.cli.console import Console, LabelledText, print_json, printable, readable
 from forge.cli.eval_journals import journal_workflow, judged_run
-from forge.cli.layout import LabelledText, show
 from forge.cli.lines import COLUMN, View, phase_of, state_rows
 from forge.cli.timelines import page, recorded_timeline, save_page
 from forge.errors import ForgeError
@@ -24,7 +22,7 @@ from stages.state import State
 def run_replay(options: argparse.Namespace) -> int:
     """Show a recorded run, or replay it with its workflow; 1 if the replay differs."""
     journal = read_journal(options.file)
-    console = Console(highlight=False)
+    console = Console()
     if not options.workflow:
         if options.to is not None or options.json or options.html:
             needs = "--to, --json and --html need states, which only a workflow can reproduce"
@@ -37,12 +35,12 @@ def run_replay(options: argparse.Namespace) -> int:
     if not options.json:
         _header(console, journal)
         if workflow.name != journal.header.workflow:
-            console.print(Text(f"replayed as another workflow: {printable(workflow.name)}", style="yellow"))
+            console.say(f"replayed as another workflow: {printable(workflow.name)}", "yellow")
     steps = states(journal, workflow)
     try:
         if options.html:
             save_page(options.html, page(journal, steps))
-            console.print(f"written: {options.html}", markup=False, soft_wrap=True)
+            console.say(f"written: {options.html}")
             return 0
         if options.json:
             for step, last in _with_last(steps, options.to):
@@ -54,11 +52,11 @@ def run_replay(options: argparse.Namespace) -> int:
                     halt=step.halt,
                     state=step.state if last else None,
                 )
-                print(msgspec.json.encode(line).decode())
+                print_json(line)
             return 0
         _walk(console, steps, options.to)
     except DivergenceError as error:
-        console.print(Text(f"at state {error.step.number}: {readable(str(error))}", style="red"), soft_wrap=True)
+        console.say(f"at state {error.step.number}: {readable(str(error))}", "red")
         return 1
     _print(console, judged_run(Path(options.file)))
     return 0
@@ -67,9 +65,9 @@ def run_replay(options: argparse.Namespace) -> int:
 def _print(console: Console, parts: Iterable[LabelledText | Text]) -> None:
     for part in parts:
         if isinstance(part, LabelledText):
-            show(console, part, 14)
+            console.show(part, 14)
         else:
-            console.print(part, soft_wrap=True)
+            console.say(part)
 
 
 class _Line(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -103,12 +101,12 @@ def _walk(console: Console, steps: Iterator[Step], to: int | None) -> None:
     view = View(console, live=False)
     for step, last in _with_last(steps, to):
         heading = Text.assemble((f"state {step.number}", "bold"), (f"  {printable(phase_of(step.state))}", "dim"))
-        console.print(heading, soft_wrap=True)
+        console.say(heading)
         for event in step.events:
             view(event)
         if last and to is not None:
             for row in state_rows(step.state):
-                show(console, row, COLUMN)
+                console.show(row, COLUMN)
 
 
 def _header(console: Console, journal: Journal) -> None:
@@ -117,7 +115,7 @@ def _header(console: Console, journal: Journal) -> None:
     when = f", {printable(header.started)}" if header.started else ""
     facts = f"{printable(setup.model) or 'a model'}, {setup.mode}, {setup.context_tokens:,} tokens of context"
     title = Text.assemble((printable(header.workflow), "bold"), (f"  {facts}{when}", "dim"))
-    console.print(title, soft_wrap=True)
+    console.say(title)
 
 
 def recorded(journal: Journal) -> Iterator[Text | LabelledText]:

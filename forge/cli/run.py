@@ -13,11 +13,8 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Self, TypeVar
+from typing import TypeVar
 
-import msgspec
-from msgspec import Struct
-from msgspec.structs import replace
 from returns.result import Failure
 from rich.text import Text
 
@@ -29,8 +26,7 @@ from forge.cli import demo
 from forge.cli.approval import Approver
 from forge.cli.arguments import add_backend, add_model
 from forge.cli.chat.faces import PlainFace
-from forge.cli.console import Console, printable
-from forge.cli.layout import LabelledText, show
+from forge.cli.console import Console, LabelledText, print_json, printable
 from forge.cli.lines import View
 from forge.cli.options import backend_of, redact_of
 from forge.cli.parser import Parser
@@ -47,7 +43,6 @@ from forge.runtime.runs import run
 from forge.runtime.watching import Watching
 from forge.workflow.workflow import Workflow
 from stages import events
-from stages.effect import Outcome, Replied, Results, Undelivered, Usage
 from stages.halt import ApprovalNeeded, BackendFailed, Cancelled, OutcomeUnknown
 from stages.message import ToolCall
 from stages.options import did_you_mean
@@ -161,53 +156,6 @@ def imported(file: str, written: str) -> ModuleType:
     return module
 
 
-# Durations and tokens of a recorded run.
-
-
-class Took(Struct, frozen=True, kw_only=True):
-    """Time spent in seconds, and tokens as counted by the server."""
-
-    model: float = 0.0
-    tools: float = 0.0
-    prompt: int = 0
-    completion: int = 0
-    cached: int = 0
-
-    def more(self, outcome: Outcome) -> Self:
-        """The sum with this outcome."""
-        match outcome:
-            case Replied(reply=reply, seconds=seconds):
-                usage = reply.usage or Usage()
-                return replace(
-                    self,
-                    model=self.model + seconds,
-                    prompt=self.prompt + usage.prompt,
-                    completion=self.completion + usage.completion,
-                    cached=self.cached + usage.cached,
-                )
-            case Undelivered(seconds=seconds):
-                return replace(self, model=self.model + seconds)
-            case Results(seconds=seconds):
-                return replace(self, tools=self.tools + seconds)
-            case _:
-                return self
-
-    def facts(self) -> tuple[str, ...]:
-        """The values as texts."""
-        seconds = f"model {seconds_of(self.model)}", f"tools {seconds_of(self.tools)}"
-        if not self.prompt and not self.completion:
-            return seconds
-        cached = f" ({self.cached:,} of them cached)" if self.cached else ""
-        return (*seconds, f"{self.prompt:,} prompt tokens{cached}", f"{self.completion:,} reply tokens")
-
-
-def seconds_of(number: float) -> str:
-    """A duration as text."""
-    if number < 0.001:
-        return "under 1 ms"
-    return f"{1000 * number:.0f} ms" if number < 1 else f"{number:,.1f} s"
-
-
 # A run in the terminal: connects, shows each turn, handles signals, reports the end.
 
 _Begin = Callable[[Backend, Watching], RunInProgress]
@@ -218,14 +166,14 @@ class Shown:
 
     def __init__(self, workflow: Workflow, journal: Path, options: argparse.Namespace) -> None:
         self._workflow, self._journal, self._options = workflow, journal, options
-        self._console = Console(highlight=False)
+        self._console = Console()
         self._view = View(self._console)
 
     def run(self, title: Text, begin: _Begin) -> int:
         """Show the run from start to end; returns the exit code."""
         with downloading(self._console) as progress:
             backend = backend_of(self._options, progress)
-            self._console.print(title, soft_wrap=True)
+            self._console.say(title)
             stop = StopSignals(self._view.stopping, self._last_words)
             ask: Asker = Approver(PlainFace()) if sys.stdin.isatty() else nobody
             watching: Watching = {"on_event": partial(self._show, stop), "ask": ask}
@@ -242,7 +190,7 @@ class Shown:
                 raise
         halted = result.failure() if isinstance(result, Failure) else None
         for line in closing(halted, self._view.turns, self._journal, self._options):
-            self._console.print(line, soft_wrap=True)
+            self._console.say(line)
         if halted is None:
             return 0
         return stop.code if stop.code and isinstance(halted.halt, Cancelled) else 1
@@ -288,15 +236,15 @@ def run_runs(options: argparse.Namespace) -> int:
         except JournalError as error:
             found.append(error)
     if options.json:
-        print(msgspec.json.encode([one for one in found if isinstance(one, Glance)]).decode())
+        print_json([one for one in found if isinstance(one, Glance)])
         return 0
-    console = Console(highlight=False)
+    console = Console()
     if not found:
         told = f"no runs are recorded in {folder} yet; forge run and forge demo write their journals there"
-        console.print(Text(told), soft_wrap=True)
+        console.say(told)
     for one in found:
         if isinstance(one, JournalError):
-            console.print(Text(printable(str(one)), style="dim"), soft_wrap=True)
+            console.say(printable(str(one)), "dim")
         else:
             _show(console, one)
     return 0
@@ -305,23 +253,23 @@ def run_runs(options: argparse.Namespace) -> int:
 def _show(console: Console, run: Glance) -> None:
     from forge.agent.headless.running import HEADLESS  # noqa: PLC0415 - commands that only record a run can do without
 
-    turns = "" if run.turns is None else f", {run.turns} turn{'' if run.turns == 1 else 's'}"
+    turns = "" if run.turns is None else f", {quantity(run.turns, 'turn')}"
     try:
         moment = datetime.fromisoformat(run.started)
         when = f"{moment.replace(tzinfo=moment.tzinfo or UTC).astimezone():%Y-%m-%d %H:%M}"
     except ValueError:
         when = "at an unknown time"
     facts = f"   {when}{turns}, {printable(run.model) or 'a model'}"
-    console.print(Text.assemble((printable(run.workflow), "bold"), (facts, "dim")), soft_wrap=True)
-    show(console, LabelledText(run.state, printable(run.outcome), label_style=_COLOURS[run.state]))
-    show(console, LabelledText("journal", run.path))
+    console.say(Text.assemble((printable(run.workflow), "bold"), (facts, "dim")))
+    console.show(LabelledText(run.state, printable(run.outcome), label_style=_COLOURS[run.state]))
+    console.show(LabelledText("journal", run.path))
     if run.state == "open" and not run.redacted:
         # The journal contains neither the workflow's or task's file nor the server.
         given = {"--seed": run.seed, "--temperature": run.temperature, "--max-tokens": run.max_tokens}
         words = [word for name, value in given.items() if value is not None for word in (name, str(value))]
         way = "agent run TASK.toml --resume" if run.workflow == HEADLESS else "resume FILE.py:NAME"
         line = f"forge {way} {shlex.join((run.path, '--backend'))} BACKEND {shlex.join(words)}"
-        show(console, LabelledText("resume", line.rstrip()))
+        console.show(LabelledText("resume", line.rstrip()))
 
 
 # The commands demo, run and resume: run a workflow and show it.

@@ -5,8 +5,6 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.text import Text
-
 from forge.cli.console import Console
 from forge.cli.durable import database_of
 from forge.cli.options import backend_for, made
@@ -23,7 +21,7 @@ def run_serve(options: argparse.Namespace) -> int:
     from forge.serve import RunServer  # noqa: PLC0415 - an extra
 
     served = [load_served(reference) for reference in options.workflows]
-    console = Console(stderr=True, highlight=False)
+    console = Console(stderr=True)
     with downloading(console) as progress:
         backend = backend_for(options, served, progress)
         server = RunServer(
@@ -42,7 +40,7 @@ def run_serve(options: argparse.Namespace) -> int:
 async def _serve(server: "RunServer", console: Console) -> int:
     async with server:
         print(f"forge serve: {server.url}", flush=True)
-        console.print(Text(f"runs are stored in {server.runs.where}; press Ctrl-C to stop"), soft_wrap=True)
+        console.say(f"runs are stored in {server.runs.where}; press Ctrl-C to stop")
         await server.stopped()
     return 0
 
@@ -61,7 +59,5 @@ def run_key(options: argparse.Namespace) -> int:
 
     path: Path = options.key_file
     print(add_key(path, options.owner, scopes_of(options.scopes)))
-    Console(stderr=True, highlight=False).print(
-        Text(f"its hash was added to {path}; save the key now, it is not shown again"), soft_wrap=True
-    )
+    Console(stderr=True).say(f"its hash was added to {path}; save the key now, it is not shown again")
     return 0

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from html import escape
 from pathlib import Path
+from typing import Self
 
 import msgspec
 from msgspec import Raw, Struct
@@ -13,7 +14,6 @@ from msgspec.structs import replace
 
 from forge.cli.console import readable
 from forge.cli.rows import RunRow, provenance, reply_rows, result_row, rows
-from forge.cli.run import Took, seconds_of
 from forge.errors import ForgeError, explain
 from forge.journal.records import Entry, Journal, SentPart
 from forge.journal.replaying import Step, effect_name, ending
@@ -26,9 +26,57 @@ from stages.effect import (
     Replied,
     Results,
     Undelivered,
+    Usage,
 )
 from stages.repair.decoding import decode
 from stages.state import Done
+
+# Durations and tokens of a recorded run.
+
+
+class Took(Struct, frozen=True, kw_only=True):
+    """Time spent in seconds, and tokens as counted by the server."""
+
+    model: float = 0.0
+    tools: float = 0.0
+    prompt: int = 0
+    completion: int = 0
+    cached: int = 0
+
+    def more(self, outcome: Outcome) -> Self:
+        """The sum with this outcome."""
+        match outcome:
+            case Replied(reply=reply, seconds=seconds):
+                usage = reply.usage or Usage()
+                return replace(
+                    self,
+                    model=self.model + seconds,
+                    prompt=self.prompt + usage.prompt,
+                    completion=self.completion + usage.completion,
+                    cached=self.cached + usage.cached,
+                )
+            case Undelivered(seconds=seconds):
+                return replace(self, model=self.model + seconds)
+            case Results(seconds=seconds):
+                return replace(self, tools=self.tools + seconds)
+            case _:
+                return self
+
+    def facts(self) -> tuple[str, ...]:
+        """The values as texts."""
+        seconds = f"model {seconds_of(self.model)}", f"tools {seconds_of(self.tools)}"
+        if not self.prompt and not self.completion:
+            return seconds
+        cached = f" ({self.cached:,} of them cached)" if self.cached else ""
+        return (*seconds, f"{self.prompt:,} prompt tokens{cached}", f"{self.completion:,} reply tokens")
+
+
+def seconds_of(number: float) -> str:
+    """A duration as text."""
+    if number < 0.001:
+        return "under 1 ms"
+    return f"{1000 * number:.0f} ms" if number < 1 else f"{number:,.1f} s"
+
 
 # The timeline of a recorded run: what happened in each turn, durations, and the end.
 

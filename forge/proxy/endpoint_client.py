@@ -174,11 +174,7 @@ class HttpAnswer:
         if self._failed is None:
             self._waiter = self._loop.create_future()
             await self._waiter
-        if not self._chunks:
-            self._raise_failed()
-
-    def _raise_failed(self) -> None:
-        if self._failed is not None:
+        if not self._chunks and self._failed is not None:
             raise self._failed
 
     def _wake(self) -> None:

@@ -44,7 +44,8 @@ class Tally:
     def count(self, passage: Passage) -> None:
         """Count a finished request."""
         series, notes = self.series, passage.notes
-        series.requests.labels(_known(passage.path), str(passage.status)).inc()
+        path = passage.path if passage.path in _PATHS else "other"  # clients may request any number of others
+        series.requests.labels(path, str(passage.status)).inc()
         if notes.outcome:
             series.outcomes.labels(notes.outcome).inc()
         again = notes.attempts - 1
@@ -65,11 +66,6 @@ class Tally:
 
 
 _PATHS = frozenset({"/chat/completions", "/responses", "/messages", "/messages/count_tokens", "/models"})
-
-
-def _known(path: str) -> str:
-    """The path as a label; unknown paths are `other`, because clients may request any number of them."""
-    return path if path in _PATHS else "other"
 
 
 # Models, health, metrics, usage.

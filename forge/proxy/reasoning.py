@@ -56,14 +56,12 @@ def without_earlier_reasoning(request: ServerRequest, *, same: bool) -> ServerRe
     """The request without reasoning in its replies; unchanged for Anthropic's API, which drops it itself."""
     if same and request.protocol != "chat":
         return request
-    history = tuple(_bare(m) if isinstance(m, Assistant) else m for m in request.history)
+    history = tuple(
+        replace(m, text=_text_alone(m.text), reasoning="") if isinstance(m, Assistant) else m for m in request.history
+    )
     bare = request if history == request.history else replace(request, history=history)
     changes = changed_messages(request, _without_reasoning) if same else {}
     return with_fields(bare, changes) if changes else bare
-
-
-def _bare(reply: Assistant) -> Assistant:
-    return replace(reply, text=_text_alone(reply.text), reasoning="")
 
 
 def _text_alone(text: str) -> str:

@@ -85,7 +85,7 @@ def shaped_request(
     if shaping.thinking is not None:
         left = with_thinking(left, shaping.thinking, wire(setup.dialect), same=same)
     if shaping.sampling is not None:
-        if (options := _recommended(names)) is None:
+        if (options := next(filter(None, map(known_sampling, names)), None)) is None:
             said = f"no recommended sampling is known for {' or '.join(names)} (`sampling` in this server's policy)"
             return RequestError(message=said, retriable=False)
         left = _with_default_sampling(left, options, wire(setup.dialect), same=same)
@@ -95,10 +95,6 @@ def shaped_request(
         return Shaped(request=whole, whole=whole, responds=responds)
     fit = fitted(whole, setup, shaping.context_tokens, same=same)
     return Shaped(request=fit.request, whole=whole, cut=fit.cut, responds=responds)
-
-
-def _recommended(names: tuple[str, ...]) -> Sampling | None:
-    return next(filter(None, map(known_sampling, names)), None)
 
 
 def _with_default_sampling(request: ServerRequest, options: Sampling, spoken: Wire, *, same: bool) -> ServerRequest:

@@ -6,6 +6,7 @@ replays are not counted.
 
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -28,53 +29,26 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry(auto_describe=True)
-        registry = self.registry
-        self.runs = Gauge(
-            "forge_runs", "Runs, by state: running here, or queued and waiting.", ["state"], registry=registry
+        gauge, counter = partial(Gauge, registry=self.registry), partial(Counter, registry=self.registry)
+        histogram = partial(Histogram, buckets=_SECONDS, registry=self.registry)
+        self.runs = gauge("forge_runs", "Runs, by state: running here, or queued and waiting.", ["state"])
+        self.runs_ended = counter("forge_runs_ended", "Runs that ended, by state and halt.", ["state", "halt"])
+        self.model_seconds = histogram("forge_model_seconds", "Model calls, including retries.", ["outcome"])
+        self.first_chunk = histogram("forge_first_chunk_seconds", "Time to a stream's first chunk.")
+        self.tokens = counter(
+            "forge_tokens", "Tokens of prompts (prompt), replies (completion) and cached prompts (cached).", ["kind"]
         )
-        self.runs_ended = Counter(
-            "forge_runs_ended",
-            "Runs that ended, by state and halt.",
-            ["state", "halt"],
-            registry=registry,
-        )
-        self.model_seconds = Histogram(
-            "forge_model_seconds",
-            "Model calls, including retries.",
-            ["outcome"],
-            buckets=_SECONDS,
-            registry=registry,
-        )
-        self.first_chunk = Histogram(
-            "forge_first_chunk_seconds",
-            "Time to a stream's first chunk.",
-            buckets=_SECONDS,
-            registry=registry,
-        )
-        self.tokens = Counter(
-            "forge_tokens",
-            "Tokens of prompts (prompt), replies (completion) and cached prompts (cached).",
-            ["kind"],
-            registry=registry,
-        )
-        self.tool_seconds = Histogram(
-            "forge_tool_seconds", "Tool calls.", ["tool", "outcome"], buckets=_SECONDS, registry=registry
-        )
-        self.repairs = Counter(
-            "forge_repairs",
-            "Rescued and repaired calls, corrections and retries.",
-            ["kind"],
-            registry=registry,
-        )
-        self.compactions = Counter("forge_compactions", "Histories shortened.", registry=registry)
-        self.queue_depth = Gauge("forge_queue_depth", "Requests or runs that are queued.", registry=registry)
+        self.tool_seconds = histogram("forge_tool_seconds", "Tool calls.", ["tool", "outcome"])
+        self.repairs = counter("forge_repairs", "Rescued and repaired calls, corrections and retries.", ["kind"])
+        self.compactions = counter("forge_compactions", "Histories shortened.")
+        self.queue_depth = gauge("forge_queue_depth", "Requests or runs that are queued.")
         # Of servers
-        self.requests = Counter("forge_requests", "Requests.", ["path", "status"], registry=registry)
-        self.outcomes = Counter("forge_outcomes", "Outcomes of requests to the model.", ["outcome"], registry=registry)
-        self.retries = Counter("forge_retries", "Retries of model calls.", registry=registry)
-        self.waiting = Gauge("forge_requests_waiting", "Requests waiting for a slot.", registry=registry)
-        self.working = Gauge("forge_requests_working", "Requests at the model.", registry=registry)
-        self.streams = Gauge("forge_streams", "Open event streams, and requests waiting for a run.", registry=registry)
+        self.requests = counter("forge_requests", "Requests.", ["path", "status"])
+        self.outcomes = counter("forge_outcomes", "Outcomes of requests to the model.", ["outcome"])
+        self.retries = counter("forge_retries", "Retries of model calls.")
+        self.waiting = gauge("forge_requests_waiting", "Requests waiting for a slot.")
+        self.working = gauge("forge_requests_working", "Requests at the model.")
+        self.streams = gauge("forge_streams", "Open event streams, and requests waiting for a run.")
         self._tools = Bounded()
 
     def watch(self, gauge: Gauge, depth: Callable[[], float], **labels: str) -> None:
@@ -95,7 +69,8 @@ class Metrics:
                 return _Measured(self._replied, self.first_chunk.observe)
             case ToolCalled(call=call):
                 tool = self._tools(call.name)
-                return _Measured(lambda took, outcome: self._returned(tool, took, outcome))
+                seconds = self.tool_seconds
+                return _Measured(lambda took, outcome: seconds.labels(tool, tool_outcome(outcome)).observe(took))
             case _:
                 return None
 
@@ -154,9 +129,6 @@ class Metrics:
             self.tokens.labels("prompt").inc(usage.prompt)
             self.tokens.labels("completion").inc(usage.completion)
             self.tokens.labels("cached").inc(usage.cached)
-
-    def _returned(self, tool: str, took: float, outcome: object) -> None:
-        self.tool_seconds.labels(tool, tool_outcome(outcome)).observe(took)
 
 
 class _Measured:

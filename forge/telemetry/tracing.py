@@ -71,14 +71,10 @@ class _Operation:
             context.detach(token)
 
     def failed(self, outcome: object) -> None:
-        """Mark it as failed, if it raised."""
-        if isinstance(outcome, BaseException):
-            self.error(_raised(outcome))
-
-    def error(self, kind: str) -> None:
-        """Mark it as failed, without a description: error messages may quote private content."""
-        self.span.set_attribute(names.ERROR_TYPE, kind)
-        self.span.set_status(Status(StatusCode.ERROR))
+        """Mark it as failed, if it is, without a description: error messages may quote private content."""
+        if kind := _failure(outcome):
+            self.span.set_attribute(names.ERROR_TYPE, kind)
+            self.span.set_status(Status(StatusCode.ERROR))
 
 
 class _Run(_Operation):
@@ -132,7 +128,6 @@ class _Run(_Operation):
                 self.span.set_attribute(names.RUN_OUTCOME, type(ending).__name__)
             case events.RunHalted(halt=halt):
                 self.span.set_attribute(names.RUN_OUTCOME, type(halt).__name__)
-                self.error(type(halt).__name__)
             case None:
                 self.span.set_attribute(names.RUN_OUTCOME, "continued")
             case _:
@@ -208,11 +203,11 @@ class _Chat(_Operation):
                     self._seen.tokens.record(usage.prompt, {**self._measured, names.TOKEN_TYPE: "input"})
                     self._seen.tokens.record(usage.completion, {**self._measured, names.TOKEN_TYPE: "output"})
                 self._write(reply)
-            case Undelivered(fault=fault, attempts=attempts):
+            case Undelivered(attempts=attempts):
                 span.set_attribute(names.ATTEMPTS, attempts)
-                self.error(str(fault.status or fault.kind))
             case _:
-                self.failed(outcome)
+                pass
+        self.failed(outcome)
         self._seen.duration(time.monotonic() - self._began, self._measured, outcome)
 
     def _write(self, reply: Reply) -> None:
@@ -244,13 +239,6 @@ class _ToolCall(_Operation):
         call = self._what.call
         if (kind := tool_outcome(outcome)) and self.span.is_recording():
             self.span.set_attribute(names.TOOL_OUTCOME, kind)
-        match outcome:
-            case Failed(error=error):
-                self.error("tool_error" if error == "McpToolError" else error)
-            case InDoubt():
-                self.error("in_doubt")
-            case _:
-                pass
         measured: Attributes = {names.OPERATION: names.EXECUTE_TOOL, names.TOOL_NAME: self._seen.tools(call.name)}
         self._seen.duration(time.monotonic() - self._began, measured, outcome)
         try:
@@ -309,8 +297,6 @@ class _Request(_Operation):
                 self.span.add_event(names.CORRECTION, {"kind": why})
             if outcome.compacted:
                 self.span.add_event(names.COMPACTION, {"cut": outcome.compacted})
-            if outcome.status >= 500:
-                self.error(str(outcome.status))
         super().end(outcome)
 
 
@@ -518,21 +504,20 @@ def _failure(outcome: object) -> str:
     match outcome:
         case Undelivered(fault=fault):
             return str(fault.status or fault.kind)
+        case Answered(status=status) if status >= 500:
+            return str(status)
         case Failed(error=error):
-            return error if error.isidentifier() else "tool_error"
+            return error if error.isidentifier() and error != "McpToolError" else "tool_error"
         case InDoubt():
             return "in_doubt"
         case events.RunHalted(halt=halt):
             return type(halt).__name__
+        case CancelledError() | GeneratorExit():  # a task was cancelled, or a stream closed
+            return "cancelled"
         case BaseException():
-            return _raised(outcome)
+            return type(outcome).__name__
         case _:
             return ""
-
-
-def _raised(error: BaseException) -> str:
-    """The type of an exception. A cancelled task and a closed stream count as the same."""
-    return "cancelled" if isinstance(error, CancelledError | GeneratorExit) else type(error).__name__
 
 
 def _member(written: bytes, *path: str) -> bytes:

@@ -14,7 +14,7 @@ from forge.testing.strategies import TOOL_NAMES, batches, states
 from stages.halt import Halt
 from stages.message import ToolCall
 from stages.nudges import render
-from stages.objection import Guard, Objection, Stop, Verdict, not_a_verdict
+from stages.objection import Guard, Stop, Verdict, not_a_verdict
 from stages.state import State
 
 
@@ -92,7 +92,7 @@ def guard_deterministic(asked: GuardTrial) -> None:
 
 def says_something(asked: GuardTrial) -> None:
     """Each objection has a text for the model."""
-    for objection in _objections(asked):
+    for objection in () if isinstance(asked.verdict, Stop) else asked.verdict:
         if not (isinstance(text := render(objection), str) and text.strip()):
             remedy = "say what is wrong, what is allowed and what to do next"
             raise asked.broken("each objection says something", f"its text for {objection.tool} is {text!r}", remedy)
@@ -112,10 +112,6 @@ GUARD_LAWS: tuple[GuardLaw, ...] = (
     says_something,
     stop_carries_a_halt,
 )
-
-
-def _objections(asked: GuardTrial) -> Sequence[Objection]:
-    return () if isinstance(asked.verdict, Stop) else asked.verdict
 
 
 def _encoded(state: State, calls: tuple[ToolCall, ...]) -> bytes:

@@ -291,14 +291,6 @@ def test_a_resumed_turn_begins_and_ends_as_well() -> None:
     assert_contract(told)
 
 
-def test_a_callback_that_fails_changes_nothing() -> None:
-    def on_event(stamped: Stamped) -> None:
-        raise ValueError(type(stamped.event).__name__)
-
-    working = agent(LOOK, DONE)
-    assert working.process_sync("Go.", on_event=on_event).unwrap().value == "Done."
-
-
 async def streamed(working: Agent) -> list[Stamped]:
     return [stamped async for stamped in working.stream("Go.")]
 

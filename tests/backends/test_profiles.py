@@ -60,8 +60,7 @@ def test_every_field_survives_a_round_trip() -> None:
         ('name = "a"\nwire = "ollama"\ncontext = "models"', 'not for the wire "ollama"; there it may be: given, show'),
         ('name = "a"\nwire = "anthropic"\ncontext = "props"', 'not for the wire "anthropic"; there it may be: given'),
         ("wire = 1", "wire"),
-        ("name = ", "Invalid value"),
-        ("name = " + "9" * 5000, "is not valid TOML"),
+        ("name = ", "is not valid TOML"),
         ("name = 1\nurl = 2", "name is 1(?s:.*)url is 2"),
     ],
 )

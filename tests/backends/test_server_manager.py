@@ -5,9 +5,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from http.server import ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from urllib.parse import urlsplit
 
 import httpx
@@ -26,7 +24,7 @@ from stages.retry import Tries
 from stages.wire.wires import wire
 from tests.commands import forge
 from tests.flows import Desk
-from tests.serving import JsonHandler
+from tests.serving import JsonHandler, threaded
 
 FAKE = Path(__file__).parents[1] / "fake_server.py"
 KEY = "sk-very-secret-key"
@@ -444,12 +442,8 @@ class Ollama(JsonHandler):
 
 @pytest.fixture
 def ollama() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Ollama) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+    with threaded(Ollama) as address:
+        yield address
 
 
 @pytest.mark.parametrize(

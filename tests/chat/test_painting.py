@@ -4,11 +4,10 @@ import io
 import re
 
 import pytest
-from rich.console import Console
 
 from forge.cli.chat.painting import live_text, paint
 from forge.cli.chat.screen import Printed, Spelled
-from forge.cli.layout import LabelledText
+from forge.cli.console import Console, LabelledText
 
 
 def console() -> Console:

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from forge.backends import named
-from forge.errors import ForgeError
 from tests.commands import forge
 from tests.foreign import serving
 from tests.misbehaving import misbehaving
@@ -47,20 +45,6 @@ def test_a_server_that_stays_silent_is_waited_for_as_long_as_the_command_line_sa
     assert "sent nothing for 0.3 seconds" in done.stdout
 
 
-def test_an_address_of_this_machine_without_its_scheme(server: str, tmp_path: Path) -> None:
-    elsewhere = ran(tmp_path, "--backend", "gpu-box:8000")
-    assert (elsewhere.returncode, elsewhere.stdout) == (2, "")
-    assert "Did you mean http://gpu-box:8000?" in elsewhere.stderr
-    done = ran(tmp_path, "--backend", f"{server.removeprefix('http://')}/vllm/v1")
-    assert "finish returned" in done.stdout, done
-
-
-def test_a_profile_from_a_file(server: str, tmp_path: Path) -> None:
-    (tmp_path / "mine.toml").write_text(PROFILE)
-    done = ran(tmp_path, "--backend", f"{server}/vllm/v1", "--profile", str(tmp_path / "mine.toml"))
-    assert done.returncode == 0, done
-
-
 def test_a_profile_that_is_wrong_is_said_before_anything_happens(server: str, tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(PROFILE.replace("structured", "stuctured"))
     done = ran(tmp_path, "--backend", f"{server}/vllm/v1", "--profile", str(tmp_path / "mine.toml"))
@@ -74,12 +58,6 @@ def test_anthropic_by_the_name_of_a_model_with_the_key_where_the_sdk_looks_for_i
     done = ran(tmp_path, "--backend", "anthropic:m", **where)
     assert done.returncode == 0, done
     assert "the-key" not in done.stdout + done.stderr + (tmp_path / "j.jsonl").read_text()
-
-
-def test_a_model_whose_sampling_nobody_recommends(server: str, tmp_path: Path) -> None:
-    done = ran(tmp_path, "--backend", f"vllm:{server}/vllm/v1", "--model-sampling")
-    assert done.returncode == 2
-    assert "no sampling is recommended for the model 'served'" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -101,17 +79,6 @@ def test_options_that_make_no_sense_are_refused_before_anything_happens(
     assert says in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "j.jsonl").exists()
-
-
-def test_more_context_than_the_server_has(server: str, tmp_path: Path) -> None:
-    done = ran(tmp_path, "--backend", f"vllm:{server}/vllm/v1", "--context", "10000000")
-    assert "10000000 tokens of context are more than the server has" in done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def test_local_has_no_options_of_a_server() -> None:
-    with pytest.raises(ForgeError, match="local has no headers, profile; they are for a server"):
-        named("local", profile="no-such", headers={"x-team": "search"})
 
 
 def test_make_says_what_to_do_without_the_python_that_it_is_given(tmp_path: Path) -> None:

@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from forge import run_sync
-from forge.cli.console import printable
+from forge.cli.console import Console, printable
 from forge.cli.lines import View
 from forge.interpreters.scripted import Scripted, call
 from forge.journal.records import read_journal

@@ -6,10 +6,8 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -17,7 +15,8 @@ import pytest
 from forge.journal.records import read_journal
 from stages.effect import Execute
 from tests.commands import forge
-from tests.serving import JsonHandler
+from tests.scripted_server import calling
+from tests.serving import JsonHandler, threaded
 
 FLOW = '''
 import asyncio, threading
@@ -53,19 +52,13 @@ class Model(JsonHandler):
             self.rfile.read(1)  # until the client is gone
             return
         answered = any(message["role"] == "tool" for message in asked["messages"])
-        name, arguments = ("finish", "{}") if answered else ("pay", '{"amount": 5}')
-        made = {"id": "x", "type": "function", "function": {"name": name, "arguments": arguments}}
-        said = {"role": "assistant", "content": None, "tool_calls": [made]}
-        self.tell(200, {"choices": [{"message": said, "finish_reason": "tool_calls"}]})
+        self.tell(200, calling("finish") if answered else calling("pay", amount=5))
 
 
 @pytest.fixture(scope="module")
 def model() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Model) as server:
-        server.daemon_threads = True
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
+    with threaded(Model) as address:
+        yield address
 
 
 @contextmanager

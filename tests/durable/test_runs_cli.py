@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands import forge
-from tests.scripted_server import scripted_server
+from tests.scripted_server import calling, scripted_server
 
 FLOW = '''
 from forge import Workflow, tool
@@ -19,19 +19,7 @@ def pay(amount: int) -> str:
 workflow = Workflow("till", tools=[pay], terminal_tool="pay")
 '''
 
-PAYS = {
-    "choices": [
-        {
-            "message": {
-                "role": "assistant",
-                "tool_calls": [
-                    {"id": "1", "type": "function", "function": {"name": "pay", "arguments": '{"amount": 5}'}}
-                ],
-            },
-            "finish_reason": "tool_calls",
-        }
-    ]
-}
+PAYS = calling("pay", amount=5)
 
 
 def test_a_run_is_started_worked_on_answered_and_read(tmp_path: Path) -> None:

@@ -41,11 +41,7 @@ def server() -> Iterator[str]:
         (("--against", "plain:native"), "the player 'plain' has no modes of its own"),
         (("--against", "forge"), "forge plays anyway, so it is not to be named in --against; --mode chooses its modes"),
         (("empty.py",), "empty.py has no scenario"),
-        (("raising.py",), "raising.py cannot be imported: ZeroDivisionError: division by zero (line 2)"),
-        (("missing.py",), "there is no file missing.py"),
         (("again.py",), "two scenarios are named flat"),
-        (("-o", "torn.jsonl"), "torn.jsonl, line 1 is not a row of results"),
-        (("-o", "other.jsonl"), "other.jsonl, line 1 is of version 99"),
         (("-o", "mine.py/r.jsonl"), "the results cannot be written to mine.py/r.jsonl: Not a directory"),
         (("--backend", "http://127.0.0.1:1"), "cannot connect"),
         (("-o", "."), ". is a folder; name a file in it for the results, such as results.jsonl"),
@@ -65,10 +61,7 @@ def test_what_makes_no_sense_is_a_sentence_and_exit_2(
     tmp_path: Path, server: str, words: tuple[str, ...], said: str
 ) -> None:
     (tmp_path / "empty.py").write_text("x = 1\n")
-    (tmp_path / "raising.py").write_text("x = 1\ny = x / 0\n")
     (tmp_path / "again.py").write_text(SCENARIOS)
-    (tmp_path / "torn.jsonl").write_text('{"version": 1, "configu\n{}\n')
-    (tmp_path / "other.jsonl").write_text('{"version": 99}\n')
     ended = run(tmp_path, server, *words)
     assert (ended.returncode, "Traceback" in ended.stderr) == (2, False)
     assert said in ended.stderr
@@ -133,10 +126,8 @@ def test_a_model_call_may_take_as_long_as_a_run(server: str, seconds: float, cal
     [
         ("rnus = 3", (), "Did you mean runs?"),
         ("runs = 0", (), "evals.toml: runs is 0; it must be a whole number, at least 1"),
-        ("runs = " + "9" * 5000, (), "evals.toml is not valid TOML"),
         ("[[model]]\nmodel = 'x'", (), "evals.toml: [model number 1] backend: it is missing"),
         ("[[model]]\nbakend = 'local'", (), "[model number 1] bakend: unknown key. "),
-        ("model = 'local'", (), "evals.toml: [model]: it must be a list of tables; write [[model]]"),
         ("max_tokens = 9\n[[model]]\nbackend = 'local'", (), "max_tokens: it belongs in the table [[model]]"),
         ("runs = 3", (), "no model is given"),
         ("[[model]]\nbackend = 'local'", ("--backend", "local"), "leave out --backend, or remove the [[model]] tables"),

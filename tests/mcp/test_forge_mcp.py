@@ -13,21 +13,11 @@ from mcp.client import Client, ClientRequestContext
 from mcp.client.stdio import StdioServerParameters
 from mcp_types import ElicitRequestParams, ElicitResult, TextContent
 
-from tests.scripted_server import requests_of, scripted_server
+from tests.scripted_model import completion
+from tests.scripted_server import calling, requests_of, scripted_server
 
 FLOW = Path(__file__).with_name("flow_served.py")
 WORDS = ["-m", "forge", "mcp", f"{FLOW}:workflow", "--no-probe", "--mode", "native", "--description", "Answers."]
-
-
-def calls(name: str, **arguments: object) -> object:
-    """A model's reply that calls a tool."""
-    function = {"name": name, "arguments": json.dumps(arguments)}
-    message = {
-        "role": "assistant",
-        "content": None,
-        "tool_calls": [{"id": "1", "type": "function", "function": function}],
-    }
-    return {"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
 
 
 def server(address: str) -> StdioServerParameters:
@@ -70,7 +60,7 @@ def test_a_workflow_is_one_tool_with_progress_and_a_result(tmp_path: Path, mode:
             assert wrong.is_error
             assert "which is not empty" in text_of(wrong)
 
-    with scripted_server(tmp_path, [calls("look", what="it"), calls("report", text="It is 42.")]) as address:
+    with scripted_server(tmp_path, [calling("look", what="it"), calling("report", text="It is 42.")]) as address:
         asyncio.run(use(address))
     assert heard == ["asks the model, 1", "runs look", "asks the model, 2", "runs report"]
 
@@ -89,7 +79,7 @@ def test_a_question_is_put_to_the_clients_user_if_it_can_be(tmp_path: Path, mode
         async with Client(server(address), mode=mode, elicitation_callback=own) as client:
             return text_of(await client.call_tool("the_desk_", {"message": "Get me one."}))
 
-    script = [calls("ask", question="Which one?"), calls("report", text="You get the blue one.")]
+    script = [calling("ask", question="Which one?"), calling("report", text="You get the blue one.")]
     with scripted_server(tmp_path, script) as address:
         result = asyncio.run(use(address))
         last = told(address)
@@ -110,7 +100,7 @@ def test_a_question_that_is_declined_is_the_result(tmp_path: Path, mode: str) ->
         async with Client(server(address), mode=mode, elicitation_callback=decline) as client:
             return text_of(await client.call_tool("the_desk_", {"message": "Get me one."}))
 
-    with scripted_server(tmp_path, [calls("ask", question="Which one?")]) as address:
+    with scripted_server(tmp_path, [calling("ask", question="Which one?")]) as address:
         assert asyncio.run(use(address)).startswith("Which one?")
 
 
@@ -122,7 +112,7 @@ def test_a_halt_and_a_model_that_is_not_there_are_errors_of_the_call(tmp_path: P
             return text_of(result)
 
     assert "cannot connect to http://127.0.0.1:9" in asyncio.run(use("http://127.0.0.1:9"))
-    with scripted_server(tmp_path, [calls("no_such_tool")] * 4) as address:
+    with scripted_server(tmp_path, [calling("no_such_tool")] * 4) as address:
         assert "no usable tool call in 4 attempts" in asyncio.run(use(address))
 
 
@@ -133,8 +123,7 @@ def test_an_agent_is_served_on_the_backend_of_the_command_line(tmp_path: Path) -
         async with Client(own) as client:
             return text_of(await client.call_tool("helper", {"message": "Hello."}))
 
-    reply = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi."}, "finish_reason": "stop"}]}
-    with scripted_server(tmp_path, [reply]) as address:
+    with scripted_server(tmp_path, [completion("Hi.")]) as address:
         assert asyncio.run(use(address)) == "Hi."
 
 
@@ -175,7 +164,7 @@ def test_standard_output_is_the_protocol_alone_and_its_end_is_the_programs(tmp_p
             "params": {"name": "the_desk_", "arguments": {"message": "?"}},
         },
     ]
-    with scripted_server(tmp_path, [calls("look", what="it"), calls("report", text="42")]) as address:
+    with scripted_server(tmp_path, [calling("look", what="it"), calling("report", text="42")]) as address:
         command = [sys.executable, *WORDS, "--backend", address]
         pipe = subprocess.PIPE
         with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
@@ -213,7 +202,7 @@ def test_a_cancelled_call_ends_its_run_and_the_next_is_answered(tmp_path: Path) 
                 await client.list_tools()
             return text_of(await client.call_tool("the_desk_", {"message": "Go on."}))
 
-    script = [calls("wait", where=str(tmp_path / "cancelled")), calls("report", text="I do.")]
+    script = [calling("wait", where=str(tmp_path / "cancelled")), calling("report", text="I do.")]
     with scripted_server(tmp_path, script) as address:
         assert json.loads(asyncio.run(use(address))) == {"reported": "I do."}
 

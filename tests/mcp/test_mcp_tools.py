@@ -25,7 +25,7 @@ from stages.effect import Failed, InDoubt, Succeeded
 from stages.events import ToolProgressed, ToolsReturned
 from stages.message import Tool as ToolMessage
 from tests.heard import heard_by
-from tests.scripted_server import scripted_server
+from tests.scripted_server import calling, scripted_server
 
 HERE = Path(__file__).parent
 GOOD = [sys.executable, str(HERE / "good_server.py")]
@@ -279,23 +279,9 @@ def test_a_file_for_the_command_line_has_the_tools_until_the_program_ends(tmp_pa
         f"tools = McpTools({{'odd': Stdio({[*odd('plain').command]!r})}}).until_exit()\n"
         f"workflow = Workflow('flow', tools=tools, terminal_tool='odd_go')\n"
     )
-    function = {"name": "odd_go", "arguments": '{"n": 1}'}
-    message = {"role": "assistant", "tool_calls": [{"id": "1", "type": "function", "function": function}]}
-    reply = {"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
-    with scripted_server(tmp_path, [reply]) as address:
-        words = [
-            "run",
-            "flow.py",
-            "Go.",
-            "--backend",
-            address,
-            "--no-probe",
-            "--mode",
-            "native",
-            "--journal",
-            "j.jsonl",
-        ]
-        command = [sys.executable, "-m", "forge", *words]
+    with scripted_server(tmp_path, [calling("odd_go", n=1)]) as address:
+        options = ["--backend", address, "--no-probe", "--mode", "native", "--journal", "j.jsonl"]
+        command = [sys.executable, "-m", "forge", "run", "flow.py", "Go.", *options]
         ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=100)
     assert ended.returncode == 0, ended.stderr
     assert ended.stderr == ""

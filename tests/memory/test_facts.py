@@ -38,23 +38,7 @@ async def test_an_agent_is_shown_what_fits_and_as_many_of_the_newest_as_the_spac
     assert await Facts(store, "ada").recall_for("Who?") == ()
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        '"',
-        "tea*",
-        "NEAR(tea, 3)",
-        "text:tea",
-        "tea AND",
-        "^tea",
-        "-tea",
-        "{tea}",
-        "(tea",
-        "'; DROP TABLE fact; --",
-        "+",
-        "tea\x00",
-    ],
-)
+@pytest.mark.parametrize("query", ['"', "NEAR(tea, 3)", "-tea AND", "'; DROP TABLE fact; --", "tea\x00"])
 async def test_the_syntax_of_a_search_is_nothing_but_words(store: FactStore, query: str) -> None:
     facts = Facts(store)
     tea = await facts.remember("Ada drinks tea.")

@@ -8,7 +8,7 @@ import pytest
 from forge.agent.memory import InProcessStore, Session, SessionStore, SQLiteStore
 from forge.errors import ContextBudgetExceeded, DefinitionError, SessionChangedError
 from stages.effect import Execute
-from stages.message import Assistant, Kind, Message, System, Tool, ToolCall, User
+from stages.message import Assistant, Message, System, Tool, ToolCall, User
 from stages.state import Awaiting, Batch, State
 
 CALL = ToolCall(id="call_000000001", name="look", arguments="{}")
@@ -99,16 +99,6 @@ async def test_a_save_that_does_not_follow_is_refused_and_nothing_is_lost(store:
         await session.save(state)
 
 
-async def test_a_session_made_anew_is_not_the_one_that_was_deleted(store: SessionStore) -> None:
-    session = await talked(store)
-    state = await session.load()
-    assert state is not None
-    await Session(store, "monday").delete()
-    await talked(store)
-    with pytest.raises(SessionChangedError):
-        await session.save(state)
-
-
 async def test_messages_added_at_the_same_time_are_all_kept(store: SessionStore) -> None:
     texts = [f"message {number}" for number in range(30)]
     await asyncio.gather(*(Session(store, "monday").add_message(User(text=text)) for text in texts))
@@ -141,17 +131,6 @@ async def test_a_run_under_way_is_saved_whole_and_not_pruned(store: SessionStore
     branch = await session.branch("other")
     left = await branch.get_messages()
     assert [type(m) for m in left] == [System, User, Assistant, Tool]  # the call is answered as interrupted
-
-
-async def test_sessions_are_listed_the_last_saved_first(store: SessionStore) -> None:
-    await talked(store, "monday")
-    await talked(store, "tuesday")
-    await Session(store, "monday").add_message(User(text="More", kind=Kind.USER_INPUT))
-    listed = [(one.name, one.title, one.messages) for one in await store.sessions()]
-    assert listed == [("monday", "Look it up.", 6), ("tuesday", "Look it up.", 5)]
-    assert await Session(store, "monday").delete()
-    assert not await Session(store, "monday").delete()
-    assert [one.name for one in await store.sessions()] == ["tuesday"]
 
 
 class SlowStore(InProcessStore):

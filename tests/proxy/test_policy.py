@@ -579,22 +579,6 @@ async def test_a_policy_is_that_of_the_model_that_was_asked_for() -> None:
         assert await there.say("Hello.") == []
 
 
-async def test_the_file_is_read_again_when_asked_and_one_with_faults_changes_nothing(tmp_path: Path) -> None:
-    file = tmp_path / "policy.toml"
-    file.write_text("")
-    answer = whole(completion("Done."))
-    async with client(file, answer, answer, calls(READ), answer, calls(READ)) as there:
-        assert await there.say("Go.") == []
-        file.write_text('required_steps = "read"')
-        there.proxy.reload()
-        assert await there.say("Go.") == ["read"]
-        file.write_text("required_stps = 1")
-        with pytest.raises(ForgeError, match="Did you mean required_steps"):
-            there.proxy.reload()
-        there.messages.pop()
-        assert await there.say("Go.") == ["read"]
-
-
 async def test_what_compaction_cuts_for_the_backend_still_counts() -> None:
     policy = """
 required_steps = "read"

@@ -73,15 +73,6 @@ def test_on_compact_hears_each_compaction() -> None:
     assert tuple(heard) == done.unwrap().state.ledger.compactions
 
 
-def test_an_observer_that_fails_is_reported_and_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    def broken(event: Event) -> None:
-        raise ValueError("no more paper")
-
-    result = run_sync(Desk().workflow, "Go.", backend=Scripted([LOOK, FINISH]), on_event=heard_by(broken))
-    assert isinstance(result, Success)
-    assert "on_event failed at the event MessageAdded" in caplog.text
-
-
 def test_one_that_fails_at_every_event_is_reported_with_one_traceback(caplog: pytest.LogCaptureFixture) -> None:
     heard: list[Event] = []
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.mcp.test_forge_mcp import WORDS, calls
+from tests.mcp.test_forge_mcp import WORDS
+from tests.scripted_server import calling
 from tests.serving import JsonHandler, process, serve
 
 ABOUT = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
@@ -22,7 +23,7 @@ class Handler(JsonHandler):
     def post(self, body: object) -> None:
         assert isinstance(body, dict)
         said = [message["content"] for message in body["messages"] if message["role"] == "user"]
-        self.tell(200, calls("report", text=f"R:{said[-1]}"))
+        self.tell(200, calling("report", text=f"R:{said[-1]}"))
 
 
 class Served:

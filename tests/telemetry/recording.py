@@ -1,11 +1,8 @@
 """What the tests of telemetry record: the SDK's own exporters in memory, and a receiver of OTLP over HTTP."""
 
 import gzip
-import json
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from http.server import ThreadingHTTPServer
 from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -16,7 +13,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from forge.telemetry import instrument
-from tests.serving import JsonHandler
+from tests.serving import JsonHandler, threaded
 
 
 class Recorded:
@@ -91,10 +88,8 @@ def otlp_receiver() -> Iterator[tuple[str, list[Any]]]:
                     spans.extend(span for scope in resource.scope_spans for span in scope.spans)
             self.tell(200, b"", "application/x-protobuf")
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}", spans
-        server.shutdown()
+    with threaded(Receiver) as address:
+        yield address, spans
 
 
 @contextmanager
@@ -111,27 +106,5 @@ def model_server(*replies: tuple[int, object]) -> Iterator[tuple[str, list[dict[
             status, answer = next(left)
             self.tell(status, answer)
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Model) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}", seen
-        server.shutdown()
-
-
-def chat_reply(
-    *calls: tuple[str, dict[str, object]], text: str | None = None, tokens: tuple[int, int] = (7, 3)
-) -> object:
-    """A chat completion."""
-    made = [
-        {"id": f"c{n}", "type": "function", "function": {"name": name, "arguments": json.dumps(given)}}
-        for n, (name, given) in enumerate(calls)
-    ]
-    message = {"role": "assistant", "content": text, **({"tool_calls": made} if made else {})}
-    usage = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
-    return {
-        "id": "x",
-        "object": "chat.completion",
-        "created": 1,
-        "model": "tiny",
-        "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls" if made else "stop"}],
-        "usage": usage,
-    }
+    with threaded(Model) as address:
+        yield address, seen

@@ -7,7 +7,8 @@ import pytest
 
 from forge.telemetry import exporting
 from tests.commands import forge
-from tests.telemetry.recording import chat_reply, model_server, otlp_receiver
+from tests.scripted_server import calling
+from tests.telemetry.recording import model_server, otlp_receiver
 
 FLOW = '''
 from forge import Workflow, tool
@@ -29,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_log_in_json_has_the_id_of_the_run_in_each_line(folder: Path) -> None:
-    with model_server((200, chat_reply(("done", {"answer": "x"})))) as (url, _):
+    with model_server((200, calling("done", answer="x"))) as (url, _):
         done = forge("run", "flow.py", "Go", "--backend", url, *WORDS, "--log-format", "json", cwd=folder)
     assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for line in done.stderr.splitlines()]
@@ -41,7 +42,7 @@ def test_a_log_in_json_has_the_id_of_the_run_in_each_line(folder: Path) -> None:
 
 def test_without_an_sdk_that_is_said_once_and_the_run_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exporting, "_exporter_is_there", lambda: False)  # as where only the API is installed
-    with model_server((200, chat_reply(("done", {"answer": "x"})))) as (url, _):
+    with model_server((200, calling("done", answer="x"))) as (url, _):
         done = forge("run", "flow.py", "Go", "--backend", url, *WORDS, "--otel", cwd=folder)
     assert done.returncode == 0
     assert done.stderr.count("no OpenTelemetry SDK is configured") == 1
@@ -59,7 +60,7 @@ def test_spans_of_a_command_arrive_and_a_receiver_that_is_away_costs_no_run(fold
         environment = {**os.environ, "OTEL_EXPORTER_OTLP_ENDPOINT": receiver, **variables}
         return subprocess.run(command, check=False, capture_output=True, text=True, cwd=folder, env=environment)
 
-    replies = [(200, chat_reply(("done", {"answer": "x"})))] * 3
+    replies = [(200, calling("done", answer="x"))] * 3
     with model_server(*replies) as (url, seen), otlp_receiver() as (receiver, spans):
         assert run(url, receiver).returncode == 0
         assert sorted(span.name for span in spans) == ["chat tiny", "execute_tool done", "invoke_workflow flow"]

@@ -40,7 +40,8 @@ from forge.observation import observing
 from forge.telemetry import instrument, names
 from stages.effect import Ask, RawCall, Reply, Usage
 from stages.retry import Backoff
-from tests.telemetry.recording import attributes, chat_reply, events, model_server, own_id, parent, recorded, trace_id
+from tests.scripted_server import calling
+from tests.telemetry.recording import attributes, events, model_server, own_id, parent, recorded, trace_id
 
 SECRET = "sk-live-4242-secret"  # noqa: S105 - made up
 
@@ -151,8 +152,8 @@ def test_every_name_is_in_the_registry_of_the_conventions_or_begins_with_forge()
 def test_the_users_own_spans_are_within_the_tools_and_the_server_is_told_of_the_trace() -> None:
     replies = [
         (503, {"error": "busy"}),
-        (200, chat_reply(("find", {"name": "Ann"}))),
-        (200, chat_reply(("done", {"answer": "x"}))),
+        (200, calling("find", name="Ann")),
+        (200, calling("done", answer="x")),
     ]
     with model_server(*replies) as (url, seen), recorded() as telemetry:
         own = telemetry.tracers.get_tracer("own")

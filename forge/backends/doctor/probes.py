@@ -412,13 +412,11 @@ def _asking(
     return ask
 
 
-def _without_tools(facts: Facts) -> str | None:
-    """The reason to skip further questions about native calls, if any."""
-    return {"refused": "it refuses tools", "ignored": "it ignores tools"}.get(facts.calls or "")
-
-
 def _without_choice(facts: Facts) -> str | None:
-    return "Ollama's own protocol has no tool_choice" if facts.kind == "ollama" else _without_tools(facts)
+    """The reason to skip questions about the choice of a tool, if any."""
+    if facts.kind == "ollama":
+        return "Ollama's own protocol has no tool_choice"
+    return {"refused": "it refuses tools", "ignored": "it ignores tools"}.get(facts.calls or "")
 
 
 def _choosing(history: History, choice: object) -> _Ask:

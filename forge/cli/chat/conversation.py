@@ -43,8 +43,7 @@ from forge.cli.chat.slash import (
     taken_back,
     typed_line,
 )
-from forge.cli.console import Console, printable, readable
-from forge.cli.layout import LabelledText
+from forge.cli.console import Console, LabelledText, printable, readable
 from forge.cli.options import backend_of
 from forge.cli.progress import downloading
 from forge.cli.run import load_agent
@@ -472,9 +471,9 @@ async def _talk(chat: Chat, options: argparse.Namespace, *, plain: bool) -> int:
     """Connect, then talk: a download and a starting server show their own progress."""
     resumed: str | None = options.resume
     session = await (new_session(chat.store) if resumed is None else known_session(chat.store, resumed))
-    console = Console(highlight=False)
+    console = Console()
     if not plain:
-        console.print("connecting to the model …", style="dim")
+        console.say("connecting to the model …", "dim")
     async with chat:
         with downloading(console) as watch:
             await chat.open(session, watch, resumed=resumed is not None)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from forge.cli.chat.screen import Printed, Screen, Spelled
-from forge.cli.layout import LabelledText
+from forge.cli.console import LabelledText
 from forge.interpreters.threads import in_thread, unheard
 
 # The protocol.

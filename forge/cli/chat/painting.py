@@ -1,14 +1,14 @@
 """Rendering with rich; no character from a model or a tool can control the terminal."""
 
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Console as RichConsole
+from rich.console import ConsoleOptions, RenderableType, RenderResult
 from rich.markdown import Markdown
 from rich.padding import Padding
 from rich.segment import Segment
 from rich.text import Text
 
 from forge.cli.chat.screen import Printed, Spelled
-from forge.cli.console import readable
-from forge.cli.layout import LabelledText, show
+from forge.cli.console import Console, LabelledText, readable
 
 _INDENT = (0, 2)
 _LIVE = 2_000
@@ -21,7 +21,7 @@ class Harmless:
     def __init__(self, shown: RenderableType) -> None:
         self._shown = shown
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+    def __rich_console__(self, console: RichConsole, options: ConsoleOptions) -> RenderResult:
         """The segments, with control characters replaced."""
         for segment in console.render(self._shown, options):
             yield Segment(readable(segment.text), segment.style)
@@ -39,7 +39,7 @@ def paint(console: Console, printed: Printed) -> None:
             console.print()
             console.print(Text("> " + text.replace("\n", "\n  "), style="bold"))
         case LabelledText():
-            show(console, printed)
+            console.show(printed)
 
 
 def _markdown(text: str) -> RenderableType:

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from forge.agent import Agent
 from forge.agent.definition import NAMES
 from forge.cli.chat.slash import HELP
-from forge.cli.console import printable, readable
-from forge.cli.layout import LabelledText
+from forge.cli.console import LabelledText, printable, readable
 from forge.errors import explain, quantity
 from stages import events
 from stages.effect import Ask, CallResult, Execute, HandOff, NeedsInput

@@ -24,8 +24,7 @@ from prompt_toolkit.styles import Style
 from forge.cli.chat.painting import live_text, paint
 from forge.cli.chat.screen import Printed, Screen, under_way
 from forge.cli.chat.slash import HELP
-from forge.cli.console import Console, readable
-from forge.cli.layout import LabelledText
+from forge.cli.console import Console, LabelledText, readable
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _TICK = 0.1
@@ -47,7 +46,7 @@ class TerminalFace:
 
     def __init__(self, history: Path, cancel: Callable[[], bool], facts: Callable[[], str]) -> None:
         self._cancel, self._facts = cancel, facts
-        self._console = Console(file=sys.stdout, highlight=False)  # not the replacement by `patch_stdout`
+        self._console = Console(file=sys.stdout)  # not the replacement by `patch_stdout`
         self._lines = asyncio.Queue[str | None]()
         self._asked: asyncio.Future[str] | None = None
         self._question = ""

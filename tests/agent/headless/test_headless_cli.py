@@ -12,21 +12,14 @@ import pytest
 from forge.cli.commands import parse
 from forge.cli.completion import script
 from tests.commands import forge as command
-from tests.scripted_server import scripted_server
+from tests.scripted_server import calling, scripted_server
 
 CHECK = "import sys; sys.path.insert(0, 'src'); import calc; assert calc.add(1, 2) == 3"
 
 
-def reply(name: str, **arguments: object) -> dict[str, object]:
-    made = {"id": "x", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
-    said = {"role": "assistant", "content": None, "tool_calls": [made]}
-    usage = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
-    return {"choices": [{"message": said, "finish_reason": "tool_calls"}], "usage": usage}
-
-
-READ = reply("read_file", path="src/calc.py")
-MEND = reply("edit_file", path="src/calc.py", old_snippet="a - b", new_snippet="a + b")
-DONE = reply("task_completion", result="Mended.")
+READ = calling("read_file", path="src/calc.py")
+MEND = calling("edit_file", path="src/calc.py", old_snippet="a - b", new_snippet="a + b")
+DONE = calling("task_completion", result="Mended.")
 
 
 @pytest.fixture
@@ -53,7 +46,7 @@ def options(address: str) -> list[str]:
 
 
 def test_a_task_done_prints_a_record_and_plain_lines_beside_it(task: Path) -> None:
-    with scripted_server(task.parent, [READ, reply("run_command", command=["ls"]), MEND, DONE]) as address:
+    with scripted_server(task.parent, [READ, calling("run_command", command=["ls"]), MEND, DONE]) as address:
         done = forge("agent", "run", "task.toml", *options(address), cwd=task.parent)
     assert done.returncode == 0, done.stderr
     record = json.loads(done.stdout)
@@ -141,7 +134,7 @@ def test_sigterm_ends_it_with_a_record_and_the_command_that_goes_on(task: Path) 
     task.write_text(
         task.read_text().replace("[limits]", '[limits]\ncommands = [["sh", "-c", "echo here > pipe; sleep 600"]]')
     )
-    wait = reply("run_command", command=["sh", "-c", "echo here > pipe; sleep 600"])
+    wait = calling("run_command", command=["sh", "-c", "echo here > pipe; sleep 600"])
     with scripted_server(task.parent, [wait]) as address:
         command = [
             sys.executable,

@@ -122,14 +122,8 @@ def test_all_contradictions_are_told_at_once(tmp_path: Path) -> None:
         assert part in said, part
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [(b"task = ", "is not valid TOML"), (b"\xff", "is not valid UTF-8"), (b"#" * (1 << 21), "has more than")],
-)
-def test_what_is_no_task_file_is_said(tmp_path: Path, content: bytes, said: str) -> None:
-    (tmp_path / "task.toml").write_bytes(content)
-    with pytest.raises(DefinitionError, match=said):
-        read_task(tmp_path / "task.toml")
+def test_what_is_no_task_file_is_said(tmp_path: Path) -> None:
+    assert "is not valid TOML" in faults(tmp_path, "task = ")
     with pytest.raises(DefinitionError, match="cannot be read: No such file"):
         read_task(tmp_path / "gone.toml")
 

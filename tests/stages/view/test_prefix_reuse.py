@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 from msgspec.structs import replace
-from rich.console import Console
 
 from forge import Workflow, run_sync
+from forge.cli.console import Console
 from forge.cli.lines import View
 from forge.testing import Scripted, call, histories, texts
 from forge.workflow.workflow import Context
