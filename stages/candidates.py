@@ -265,7 +265,7 @@ def looked_up(rules: Rules, ledger: Ledger, tool: ToolSpec, texts: Iterable[str]
     argument = only_text_argument(tool)
     if argument is None or tool.effect != "read" or tool.repeatable:
         return frozenset()
-    writes = {other.name for other in rules.tools if other.effect == "write"}
+    writes = rules.writes
     recent = ledger.successes[-_RECENT:]
     changed = (success.turn for success in reversed(recent) if success.name in writes)
     since = max(next(changed, -1), ledger.compactions[-1].turn if ledger.compactions else -1)

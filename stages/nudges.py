@@ -75,10 +75,10 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(names) or "none"
 
 
-def first_few(values: Sequence[str], most: int = 8) -> str:
-    """The first values, at most 40 characters of each, and how many more there are."""
-    more = f" and {len(values) - most} more" if len(values) > most else ""
-    return listed(quote(" ".join(value.split()), 40) for value in values[:most]) + more
+def first_few(values: Sequence[str]) -> str:
+    """The first eight values, at most 40 characters of each, and how many more there are."""
+    more = f" and {len(values) - 8} more" if len(values) > 8 else ""
+    return listed(quote(" ".join(value.split()), 40) for value in values[:8]) + more
 
 
 def may_call(names: Iterable[str]) -> str:

@@ -238,6 +238,11 @@ class Rules(Options, frozen=True, kw_only=True):
         """The names of the tools that end the run."""
         return tuple(tool.name for tool in self.tools if tool.effect == "terminal")
 
+    @property
+    def writes(self) -> frozenset[str]:
+        """The names of the tools that write."""
+        return frozenset(tool.name for tool in self.tools if tool.effect == "write")
+
 
 def completed(ledger: Ledger) -> tuple[str, ...]:
     """The tools that have succeeded, each once, in order of their first success."""
@@ -308,7 +313,7 @@ def unsettled_steps(rules: Rules, state: State) -> tuple[str, ...]:
         return ()
     reads = {tool.name for tool in rules.tools if tool.effect == "read"} or {*required}
     judged = judged_tools(rules.order)
-    written = {one.name for one in ledger.successes} & _writes(rules)
+    written = {one.name for one in ledger.successes} & rules.writes
 
     def may_say_no(name: str, latest: Success) -> bool:
         if name in judged or name not in reads:
@@ -323,18 +328,13 @@ def unsettled_steps(rules: Rules, state: State) -> tuple[str, ...]:
 
 def _latest_since_write(rules: Rules, ledger: Ledger) -> dict[str, Success]:
     """The latest success of each tool since the last write, including that; the latest first."""
-    writes = _writes(rules)
-    found: dict[str, Success] = {}
+    writes, found = rules.writes, dict[str, Success]()
     for success in reversed(ledger.successes):
         if success.name not in found:
             found[success.name] = success
         if success.name in writes:
             break
     return found
-
-
-def _writes(rules: Rules) -> frozenset[str]:
-    return frozenset(tool.name for tool in rules.tools if tool.effect == "write")
 
 
 def repeat_policy(rules: Rules) -> RepeatPolicy:
@@ -344,8 +344,7 @@ def repeat_policy(rules: Rules) -> RepeatPolicy:
     """
     free = frozenset(tool.name for tool in rules.tools if tool.repeatable)
     several = {use.tool for use in rules.order if use.at_least > 1 and not use.distinct}
-    writes = frozenset(tool.name for tool in rules.tools if tool.effect == "write")
-    return RepeatPolicy(free=free, once=writes - free - several)
+    return RepeatPolicy(free=free, once=rules.writes - free - several)
 
 
 def missing_prerequisites(rules: Rules, tool: ToolSpec, arguments: str | None, ledger: Ledger) -> tuple[str, ...]:

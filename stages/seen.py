@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from stages.message import Assistant, History, Kind, Message, Status, Tool, User, messages_with_calls
 from stages.repair.decoding import decode
 from stages.schema.value import MAX_DEPTH, Json
-from stages.state import Shown, ShownText, SourceValues, State, Word, known_messages
+from stages.state import ListedText, Shown, SourceValues, State, Word, known_messages
 from stages.tool import RECALL, Grounded, ToolSpec
 
 # Evidence: whether a text contains a value, and not as part of a longer one. Linear in the length of the text.
@@ -549,7 +549,7 @@ def all_numbers(known: Iterable[SourceValues]) -> tuple[Decimal, ...]:
     return values_for(Grounded(argument=""), known).numbers or ()
 
 
-def parts_left(shown: ShownText, tried: Collection[str], echo: Collection[str]) -> Iterable[str]:
+def parts_left(shown: ListedText, tried: Collection[str], echo: Collection[str]) -> Iterable[str]:
     """A pattern for each value that is a part of the text, without those tried (normalized) or only repeated."""
     if not any(word.plain in tried or word.plain in echo for word in shown.words):
         return shown.parts
@@ -600,17 +600,17 @@ def _free_words(seen: SourceValues) -> frozenset[str]:
     return _words_of(seen.texts) - seen.echo
 
 
-def _words_of(texts: Mapping[str, ShownText] | None) -> frozenset[str]:
+def _words_of(texts: Mapping[str, ListedText] | None) -> frozenset[str]:
     return frozenset(word.plain for shown in (texts or {}).values() for word in shown.words)
 
 
-def _read(texts: Iterable[str]) -> Mapping[str, ShownText] | None:
+def _read(texts: Iterable[str]) -> Mapping[str, ListedText] | None:
     """These texts as words, without duplicates; None if they have too many."""
     each = dict.fromkeys(texts)
-    return _if_listed({text: _shown(text) for text in each}) if _characters(each) <= _MOST_CHARACTERS else None
+    return _if_listed({text: _as_words(text) for text in each}) if _characters(each) <= _MOST_CHARACTERS else None
 
 
-def _if_listed(texts: Mapping[str, ShownText]) -> Mapping[str, ShownText] | None:
+def _if_listed(texts: Mapping[str, ListedText]) -> Mapping[str, ListedText] | None:
     """The texts; None if they have too many words."""
     few = sum(len(shown.words) for shown in texts.values()) <= MOST_WORDS
     return texts if few and _characters(texts) <= _MOST_CHARACTERS else None
@@ -637,13 +637,13 @@ IN_A_ROW = 6
 _REST = r'[^"\\\x00-\x1F]*'
 
 
-def _shown(text: str) -> ShownText:
+def _as_words(text: str) -> ListedText:
     words, end = list[Word](), 0
     for found in _NAME_WORD.finditer(_plainly_spelled(text)):
         word = found[0]
         words.append(Word(word, normalized(word), _spelt(word), found.start() > end))
         end = found.end()
-    return ShownText(normalized(text), tuple(words), tuple(_parts(words, (), ())))
+    return ListedText(normalized(text), tuple(words), tuple(_parts(words, (), ())))
 
 
 def _parts(words: Sequence[Word], tried: Collection[str], echo: Collection[str]) -> Iterator[str]:

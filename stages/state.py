@@ -473,7 +473,7 @@ class Word(Struct, frozen=True, gc=False):
     apart: bool
 
 
-class ShownText(Struct, frozen=True, gc=False):
+class ListedText(Struct, frozen=True, gc=False):
     """A text that the model was shown, normalized and as words, with a pattern for each value that is a part of it."""
 
     plain: str
@@ -490,7 +490,7 @@ class SourceValues(Struct, frozen=True, kw_only=True, gc=False):
 
     source: str
     repeated: bool = False
-    texts: Mapping[str, ShownText] | None = {}
+    texts: Mapping[str, ListedText] | None = {}
     numbers: tuple[Decimal, ...] | None = ()
     echo: frozenset[str] = frozenset()
 

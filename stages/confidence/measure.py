@@ -260,18 +260,6 @@ def closed_arguments(tool: ToolSpec) -> Mapping[str, tuple[str, ...]]:
     return _limited_arguments(decode(_json, bytes(tool.parameters)), {})
 
 
-def argument_schemas(tail: Raw) -> Mapping[tuple[str, str], Json]:
-    """The schema of each argument, by tool and name, in the constraint in a request's tail; empty without one."""
-    found: dict[tuple[str, str], Json] = {}
-    for tool, arguments in _branches(_constraint(tail)):
-        match arguments:
-            case {"properties": dict(properties)}:
-                found |= {(tool, name): kind for name, kind in properties.items()}
-            case _:
-                pass
-    return found
-
-
 def _constraint(tail: Raw) -> Json:
     """The field with a schema of the reply that names calls; None if there is none."""
     fields = decode(_fields, bytes(tail))
