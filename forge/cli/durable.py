@@ -234,6 +234,8 @@ def _show(console: Console, run: Run) -> None:
         show(console, LabelledText("message", printable(run.message)))
     if run.outcome is not None:
         show(console, LabelledText("done", printable(ending(run.outcome))))
+    if run.retriable:
+        show(console, LabelledText("retry", f"forge runs retry {run.id}"))
     if (asks := run.question) is None:
         return
     show(console, LabelledText("asks", printable(f"may {asks.call.name} {asks.call.arguments} run?")))
