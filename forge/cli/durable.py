@@ -233,6 +233,8 @@ def _show(console: Console, run: Run) -> None:
         console.show(LabelledText("message", printable(run.message)))
     if run.outcome is not None:
         console.show(LabelledText("done", printable(ending(run.outcome))))
+    if run.retriable:
+        console.show(LabelledText("retry", f"forge runs retry {run.id}"))
     if (asks := run.question) is None:
         return
     console.show(LabelledText("asks", printable(f"may {asks.call.name} {asks.call.arguments} run?")))

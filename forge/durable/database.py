@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 import sqlalchemy as sa
-from dbos import DBOS, DBOSClient, Serializer
+from dbos import DBOS, DBOSClient, EnqueueOptions, Serializer
 from dbos._migration import get_migration_versions, get_sqlite_migration_versions
 from msgspec import Struct
 
@@ -283,6 +283,30 @@ class Database:
         waits = sa.and_(runs.c.workflow_uuid == segment, runs.c.status.in_(("ENQUEUED", "DELAYED")))
         with self.engine.begin() as connection:
             connection.execute(sa.update(runs).where(waits).values(application_version=VERSION))
+
+    def enqueue_after(
+        self, ended: SegmentRow, options: EnqueueOptions, text: str, *, retried: str = "", unless: str = ""
+    ) -> bool:
+        """Enqueue a segment, unless the run of the `ended` one has gone on since, or the segment `unless` exists.
+
+        `retried`: the new output of the `ended` one, if the segment is the next of the same run. Returns whether it is
+        enqueued. All in one transaction, which locks that output: of several retries and following messages at the same
+        time, one succeeds.
+        """
+        made, runs, segment = self._outputs, self._runs, options.get("workflow_id")
+        same = sa.and_(made.c.workflow_uuid == ended.id, made.c.output == ended.output)
+        output = _TEXT + retried if retried else ended.output
+        with self.engine.connect() as connection:
+            if not connection.execute(sa.update(made).where(same).values(output=output)).rowcount:
+                return False
+            if connection.execute(sa.select(runs.c.workflow_uuid).where(runs.c.workflow_uuid == unless)).first():
+                return False
+            self.client.enqueue_in_transaction(connection, options, text)
+            if retried:  # only the first segment of a run has no parent
+                child = sa.update(runs).where(runs.c.workflow_uuid == segment)
+                connection.execute(child.values(parent_workflow_id=ended.id))
+            connection.commit()
+            return True
 
     def answered(self, segments: Sequence[str]) -> set[str]:
         """The waiting segments that have been answered but not resumed yet."""

@@ -80,10 +80,14 @@ class Begun(Struct, frozen=True, kw_only=True, tag="begun"):
     effect: Recorded
 
 
-class Next(Struct, frozen=True, kw_only=True, tag="next"):
-    """The end of a segment: the run continues in the one with that number."""
+class Next(Struct, frozen=True, kw_only=True, tag="next", omit_defaults=True):
+    """The end of a segment: the run continues in the one with that number.
+
+    `retried`: the run had halted here because its model's server gave no answer, and makes that model call again.
+    """
 
     number: int
+    retried: bool = False
 
 
 class SegmentEnd(Struct, frozen=True, kw_only=True, tag="ended"):

@@ -62,7 +62,7 @@ from forge.runtime.runs import accepted
 from forge.workflow.workflow import Workflow
 from stages.effect import Ask, Results, Unanswered
 from stages.events import Stamped
-from stages.halt import Halt
+from stages.halt import BackendFailed, Halt
 from stages.memory import with_facts
 from stages.message import User
 from stages.state import Awaiting, Done, Ending, Ready, State
@@ -132,6 +132,11 @@ class Run(Struct, frozen=True, kw_only=True):
     def over(self) -> bool:
         """Whether it has ended."""
         return self.state in _OVER
+
+    @property
+    def retriable(self) -> bool:
+        """Whether `Runs.retry` resumes it."""
+        return self.state == "failed" or (isinstance(self.halt, BackendFailed) and not self.followed_by)
 
 
 class Page(Struct, frozen=True, kw_only=True):
@@ -218,12 +223,7 @@ class Runs:
         row = await self._last(run)
         known, end = _listed(first, row, answered=False), _output(row)
         if not isinstance(end, SegmentEnd):
-            does = (
-                "retry it first" if known.state == "failed" else "wait for its end, cancel it, or send it the message"
-            )
-            raise RunError(
-                f"the run {run} is {known.state}, and only an ended run can be continued; {does}", "wrong-state"
-            )
+            raise _goes_on(known)
         if known.workflow != name:
             raise ForgeError(f"the run {run} is of {known.workflow}, not of {name}")
         if start.values:
@@ -234,12 +234,15 @@ class Runs:
         state = replace(await _beginning(heard, unpacked(end.state)), run=str(first.attributes["next"]))
         number = _number_in_conversation(first) + 1
         place = {"conversation": known.conversation, "number": number, "follows": run, **start.place}
-        made = await self._enqueued(state, replace(start, owner=known.owner, place=place))
+        made = await self._enqueued(state, replace(start, owner=known.owner, place=place), after=row)
         await self._database.client.update_workflow_attributes_async(first.id, {"followed_by": made}, merge=True)
         return made
 
-    async def _enqueued(self, state: State, start: "_Start") -> str:
-        """Enqueue the first segment of a run that begins in this state. Returns the run's id, which is the state's."""
+    async def _enqueued(self, state: State, start: "_Start", after: SegmentRow | None = None) -> str:
+        """Enqueue the first segment of a run that begins in this state. Returns the run's id, which is the state's.
+
+        RunError if the run of the segment `after` is retried meanwhile.
+        """
         run, workflow = state.run, workflow_of(start.served)
         with observation.Observed(observation.RunEnqueued(run=run, name=workflow.name)) as observed:
             traceparent = dict(observed.headers).get("traceparent", "")
@@ -271,7 +274,10 @@ class Runs:
             options["authenticated_user"] = start.owner
         if start.priority is not None:
             options["priority"] = start.priority
-        await self._database.client.enqueue_async(options, written(segment))
+        if after is None:
+            await self._database.client.enqueue_async(options, written(segment))
+        elif not await asyncio.to_thread(self._database.enqueue_after, after, options, written(segment)):
+            raise _goes_on(await self.get(_run(after.id)))
         return _same((await self.rows([first]))[first], start)
 
     async def get(self, run: str) -> Run:
@@ -383,7 +389,7 @@ class Runs:
 
     async def _heard(self, last: SegmentRow) -> int:
         """How many of the messages to the run its model has read, by the last segment."""
-        before = SEGMENT.decode(await asyncio.to_thread(self._database.input_of, last.id)).heard
+        before = (await self._segment(last.id)).heard
         done = [STEP.decode(text_of(row.output)) for row in await self.steps(last.id) if row.name == "execute"]
         results = [one.outcome for one in done if isinstance(one, Performed)]
         return before + sum(len(one.heard) for one in results if isinstance(one, Results))
@@ -417,12 +423,27 @@ class Runs:
             cursor = page.cursor
 
     async def retry(self, run: str) -> None:
-        """Resume a failed run from its last recorded step, once the cause of the failure is fixed."""
+        """Resume a run from its last recorded step, once what stopped it is fixed.
+
+        That is a run that failed, or that halted with `BackendFailed`: it makes the same model call again. RunError for
+        any other run, and for one that another run continues.
+        """
         row = await self._last(run)
-        if _STATES.get(row.status) != "failed":
-            state = (await self.get(run)).state
-            raise RunError(f"only a failed run can be retried; the run {run} is {state}", "wrong-state")
+        end = _output(row)
+        if _STATES.get(row.status) != "failed" and not (
+            isinstance(end, SegmentEnd) and isinstance(end.halt, BackendFailed)
+        ):
+            known = await self.get(run)
+            why = f": {known.problem}" if known.problem else ""
+            raise RunError(
+                "only a run that failed, or whose model's server gave no answer, can be retried; "
+                f"the run {run} is {known.state}{why}",
+                "wrong-state",
+            )
         steps = await self.steps(row.id)
+        if isinstance(end, SegmentEnd):
+            await self._ask_again(row, end, steps)
+            return
         # Whoever retries it wants it to go on, even if it was cancelled before it failed, or after.
         await self._database.client.update_workflow_attributes_async(segment_id(run, 0), {"cancel": False}, merge=True)
         # Another retry may have resumed it since, and it may even have ended: this one would repeat what that one did.
@@ -432,6 +453,42 @@ class Runs:
             await self._rewound(row, steps)
         except dbos_error.DBOSException as error:
             raise RunError(f"the run {run} is being retried already", "wrong-state") from error
+
+    async def _ask_again(self, row: SegmentRow, end: SegmentEnd, steps: Sequence[StepRow]) -> None:
+        """Continue a run that halted without its model's answer: in another segment, which asks again.
+
+        The steps and events of the halt stay, so that readers only ever see more.
+        """
+        first = await self._first(_run(row.id))
+        segment = await self._segment(row.id)
+        prepared = (FIRST.decode(text_of(step.output)) for step in steps if step.name == "setup")
+        following = replace(
+            segment,
+            number=segment.number + 1,
+            state=end.state,
+            setup=next((one.setup for one in prepared if isinstance(one, Prepared)), segment.setup),
+            heard=await self._heard(row),
+        )
+        if first.attributes.get("cancel") is True:  # after it had halted
+            await self._database.client.update_workflow_attributes_async(first.id, {"cancel": False}, merge=True)
+        options: EnqueueOptions = {
+            "workflow_name": WORKFLOW,
+            "queue_name": queue_of(segment.workflow),
+            "workflow_id": segment_id(segment.run, following.number),
+            "app_version": VERSION,
+        }
+        successor = str(first.attributes.get("next", ""))
+        if not await asyncio.to_thread(
+            self._database.enqueue_after,
+            row,
+            options,
+            written(following),
+            retried=written(Next(number=following.number, retried=True)),
+            unless=segment_id(successor, 0),
+        ):
+            followed = bool(await self.rows([segment_id(successor, 0)]))
+            does = f"halted, and its conversation continues in {successor}" if followed else "being retried already"
+            raise RunError(f"the run {segment.run} is {does}", "wrong-state")
 
     async def _rewound(self, row: SegmentRow, steps: Sequence[StepRow]) -> None:
         """Enqueue the segment again, to resume after the last of its recorded steps."""
@@ -455,7 +512,8 @@ class Runs:
         for first in (run for run in runs if not run.follows and run.conversation != run.id):
             await asyncio.to_thread(self._database.note_deletion, _digest([first.owner, first.conversation]))
         client = self._database.client
-        await client.delete_workflows_async([one for run in runs for one in _segments(run.id, run.segment)])
+        # One more, in case that a run is being retried at this moment.
+        await client.delete_workflows_async([one for run in runs for one in _segments(run.id, run.segment + 1)])
         await asyncio.to_thread(self._database.unsay, [run.id for run in runs])
         for before in {run.follows for run in runs if run.follows} - {run.id for run in runs}:
             fresh = {"next": uuid4().hex, "followed_by": ""}
@@ -477,27 +535,33 @@ class Runs:
             cursor = page.cursor
 
     async def journal(self, run: str) -> Journal:
-        """The run so far, as a journal. RunError if it has not begun."""
+        """The run so far, as a journal, without halts that were retried. RunError if it has not begun."""
         first = await self._first(run)
-        rows = [row for one in _segments(run, _number(await self._last(run))) for row in await self.steps(one)]
+        segments = _segments(run, _number(await self._last(run)))
+        known = await self.rows(segments)
         header: Header | None = None
         entries: list[Entry] = []
         pending: Recorded | None = None
-        for row in rows:
-            match row.name:
-                case "setup":
-                    header = _header(first, text_of(row.output))
-                case "begin":
-                    pending = BEGUN.decode(text_of(row.output)).effect
-                case "send" | "execute" | "ask":
-                    done = STEP.decode(text_of(row.output))
-                    pending = done.effect if isinstance(done, Interrupted) else None
-                    if isinstance(done, Performed):
-                        entries.append(Entry(effect=done.effect, outcome=done.outcome))
-                case _:
-                    pass
+        for segment in segments:
+            steps = await self.steps(segment)
+            for row in steps:
+                match row.name:
+                    case "setup":
+                        header = _header(first, text_of(row.output)) or header
+                    case "begin":
+                        pending = BEGUN.decode(text_of(row.output)).effect
+                    case "send" | "execute" | "ask":
+                        done = STEP.decode(text_of(row.output))
+                        pending = done.effect if isinstance(done, Interrupted) else None
+                        if isinstance(done, Performed):
+                            entries.append(Entry(effect=done.effect, outcome=done.outcome))
+                    case _:
+                        pass
+            end = _output(known[segment]) if segment in known else None
+            if isinstance(end, Next) and end.retried and steps[-1].name == "send":
+                entries.pop()  # that call is made again, in the next segment
         if header is None:
-            raise RunError(f"the run {run} has no journal: it has not reached its model yet", "wrong-state")
+            raise RunError(f"the run {run} has no journal: it has not reached its model", "wrong-state")
         return Journal(header=header, entries=tuple(entries), pending=pending)
 
     async def export(self, run: str, path: str | Path) -> None:
@@ -516,19 +580,17 @@ class Runs:
         """
         reader = await self.reader(run, workflow)
         while True:
-            over = (await self.get(run)).over
             for stamped in await reader.more():
                 if after is None or stamped.sequence > after:
                     yield stamped
-            if over:
+            if reader.over:
                 return
             await asyncio.sleep(_POLL)
 
     async def reader(self, run: str, workflow: Workflow) -> "EventReader":
         """A reader of the run's events. RunError if its workflow has changed since it began."""
-        await self._first(run)
-        text = await asyncio.to_thread(self._database.input_of, segment_id(run, 0))
-        if SEGMENT.decode(text).definition != definition_digest(workflow):
+        first = await self._first(run)
+        if (await self._segment(first.id)).definition != definition_digest(workflow):
             raise RunError(
                 f"the workflow {workflow.name} has changed since the run {run} began; its events can be derived "
                 "only by the workflow that it began with",
@@ -554,6 +616,12 @@ class Runs:
     async def steps(self, segment: str, after: int = -1) -> Sequence[StepRow]:
         """The recorded steps of a segment after that number."""
         return await asyncio.to_thread(self._database.steps, segment, after)
+
+    async def _segment(self, segment: str) -> Segment:
+        text = await asyncio.to_thread(self._database.input_of, segment)
+        if not text:
+            raise RunError(f"the run {_run(segment)} was deleted", "unknown")
+        return SEGMENT.decode(text)
 
     async def _first(self, run: str) -> SegmentRow:
         first = segment_id(run, 0)
@@ -618,6 +686,8 @@ class EventReader:
     def __init__(self, runs: Runs, timeline: Timeline, run: str) -> None:
         self._runs, self._timeline, self._run = runs, timeline, run
         self._number, self._step = 0, -1
+        self.over = False
+        """Whether the run had ended, and all its events were read. A retry may continue it."""
 
     @property
     def segment(self) -> str:
@@ -625,15 +695,19 @@ class EventReader:
         return segment_id(self._run, self._number)
 
     async def more(self) -> Sequence[Stamped]:
-        """The events recorded since the last call."""
+        """The events recorded since the last call. RunError if the run has been deleted."""
         found: list[Stamped] = []
         while True:
+            # The state before the steps: once a run has ended, all its steps can be read.
             row = (await self._runs.rows([self.segment])).get(self.segment)
+            if row is None:
+                raise RunError(f"the run {self._run} was deleted", "unknown")
             for step in await self._runs.steps(self.segment, self._step):
                 self._step = step.number
                 found += self._timeline.fed(step)
                 await asyncio.sleep(0)  # let other tasks run while a long run is read
-            if row is None or not isinstance(end := _output(row), Next):
+            if not isinstance(end := _output(row), Next):
+                self.over = _state(row)[0] in _OVER
                 return found
             self._number, self._step = end.number, -1
 
@@ -758,10 +832,17 @@ def _result(end: SegmentEnd, workflow: Workflow | None) -> Result[Finished, Halt
     return Success(finished if workflow is None else workflow.typed(finished))
 
 
-def _header(first: SegmentRow, text: str) -> Header:
+def _goes_on(known: Run) -> RunError:
+    does = "retry it first" if known.state == "failed" else "wait for its end, cancel it, or send it the message"
+    return RunError(
+        f"the run {known.id} is {known.state}, and only an ended run can be continued; {does}", "wrong-state"
+    )
+
+
+def _header(first: SegmentRow, text: str) -> Header | None:
     found = FIRST.decode(text)
     if not isinstance(found, Prepared):
-        raise RunError(f"the run {_run(first.id)} has no journal: its model could not be reached", "wrong-state")
+        return None
     from importlib.metadata import version  # noqa: PLC0415 - slow to import
 
     return Header(

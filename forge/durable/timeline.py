@@ -64,7 +64,10 @@ class Timeline:
 
     def _begun(self, setup: Setup, state: State) -> Iterator[Stamped]:
         self._turn = compiled_turn(self._workflow.compiled, setup)
-        self._step, self._sequence = Step(number=0, state=state), (state.ledger.effects, 0)
+        self._step = Step(number=0, state=state)
+        # A run whose model was not reached at first has told so.
+        halted = self._sequence > (0, 0)
+        self._sequence = following(self._sequence, state) if halted else (state.ledger.effects, 0)
         connected = Connected(model=setup.model, mode=setup.mode, context_tokens=setup.context_tokens)
         yield Stamped(
             run=self._run, agent=self._workflow.name, turn=state.ledger.turn, sequence=self._sequence, event=connected

@@ -157,6 +157,8 @@ class Followings:
             reader = await self._runs.reader(run.id, workflow)
             followed = self._followed.setdefault(run.id, Following(run, self._live.get(run.id, ())))
             followed.reader = followed.reader or reader
+        elif followed.over and followed.problem is None:  # read again, because a retry may have continued it
+            followed.over, followed.dirty, followed.status = False, True, None
         followed.readers += 1
         self._look.set()
         try:
@@ -197,7 +199,7 @@ class Followings:
     async def _refresh(self, runs: Runs, one: Following, status: tuple[str, str]) -> None:
         try:
             async with self._reading:
-                # The state before the events: once a run has ended, all its events can be read.
+                # The state before the events, so that the end is told after all of them.
                 run = one.run if one.status == status else await runs.get(one.id)
                 assert one.reader is not None  # noqa: S101 - see _look_at
                 one.add(await one.reader.more())
@@ -207,7 +209,7 @@ class Followings:
         one.status = status
         if _seen(run) != _seen(one.run):
             one.states += 1
-        one.run, one.over = run, run.over
+        one.run, one.over = run, run.over and one.reader.over
         one.wake()
 
 

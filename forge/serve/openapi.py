@@ -154,7 +154,10 @@ OPERATIONS: tuple[Operation, ...] = (
         id="retryRun",
         method="POST",
         path=f"{_RUN}/retry",
-        about="Resume a failed run from its last recorded step.",
+        about=(
+            "Resume a run from its last recorded step: one that failed, or that halted because its model's server gave "
+            "no answer (reason backend_failed). Its events go on after those of the halt."
+        ),
         scope="run",
         answers={202: api.RunView},
         problems=("wrong-state",),

@@ -24,6 +24,7 @@ from forge.durable import Runs
 from forge.errors import RunError
 from stages.effect import Settled
 from tests.durable import fleet
+from tests.durable.test_runs import refuse_two_ways_on
 from tests.memory.running import asynchronous
 from tests.memory.stores_on_postgres import serving
 
@@ -163,6 +164,12 @@ async def test_a_fleet_outlives_a_database_that_is_away(tmp_path: Path) -> None:
                 worker.kill()
     refuse_losses(tmp_path, count)
     print(f"away for {back - begun:.0f} s, all {count} runs ended {time.monotonic() - back:.0f} s later: {dict(seen)}")
+
+
+@asynchronous
+async def test_a_halted_run_goes_on_once() -> None:
+    with serving() as (address, _):
+        await refuse_two_ways_on(address)
 
 
 @asynchronous

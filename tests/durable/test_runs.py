@@ -12,23 +12,29 @@ from returns.result import Failure, Success
 
 from forge import Approved, Limits, Rejected, Scripted, Workflow, call, durable, replay, tool
 from forge.connection import Connection, Setup
-from forge.durable import Run
+from forge.durable import Run, Runs
 from forge.durable.database import Database, StoredJson
 from forge.errors import CallbackError, DefinitionError, ForgeError, RunError
-from stages.effect import NeedsInput, Replied, Reply, Send
-from stages.events import Connected, Steered
-from stages.halt import ApprovalNeeded, Cancelled
+from stages.effect import Fault, NeedsInput, Replied, Reply, Send
+from stages.events import Connected, ModelFailed, RunFinished, RunHalted, Steered
+from stages.halt import ApprovalNeeded, BackendFailed, Cancelled
 from stages.message import Tool, User
 from tests.durable.till import ask_back, finish, get_order, till
 from tests.memory.running import asynchronous
 
 LOOKS = call("get_order", order_id="A")
 FULL = [LOOKS, call("pay", amount=5.0), call("finish", note="x")]
+AWAY = Fault(kind="unreachable", detail="nobody is there")
 
 
 def digest_of(run: Run) -> str:
     assert run.question is not None
     return run.question.digest
+
+
+async def until_over(runs: Runs, run: str) -> Run:
+    await runs.result(run)
+    return await runs.get(run)
 
 
 async def refused(doing: Awaitable[object]) -> str:
@@ -92,9 +98,108 @@ async def test_a_run_whose_model_was_not_reached_has_no_journal(tmp_path: Path) 
     async with durable.worker(till, database=tmp_path / "runs.db", backend="http://127.0.0.1:1") as runs:
         run = await runs.start(till, "Pay order A")
         assert "cannot be reached" in str((await runs.result(run)).failure())
-        with pytest.raises(RunError, match="its model could not be reached") as error:
+        with pytest.raises(RunError, match="it has not reached its model") as error:
             await runs.journal(run)
         assert error.value.kind == "wrong-state"
+
+
+@asynchronous
+async def test_a_run_that_halted_without_its_model_goes_on_once_that_is_back(tmp_path: Path) -> None:
+    database = tmp_path / "runs.db"
+    async with durable.worker(till, database=database, backend=Scripted([*FULL[:2], AWAY])) as runs:
+        run = await runs.start(till, "Pay order A")
+        await runs.answer(run, Approved(digest=digest_of(await runs.wait(run))))
+        halted = await until_over(runs, run)
+        assert isinstance(halted.halt, BackendFailed)
+        assert halted.retriable
+        await runs.cancel(run)  # it has ended already; whoever retries it wants it to go on
+        reader = await runs.reader(run, till)
+        before = [*await reader.more()]
+        assert reader.over
+        assert [type(one.event) for one in before[-2:]] == [ModelFailed, RunHalted]
+    async with durable.worker(till, database=database, backend=Scripted([AWAY, FULL[2]])) as runs:
+        for state in ("halted", "completed"):
+            await runs.retry(run)
+            assert (await until_over(runs, run)).state == state
+        assert "model's server gave no answer, can be retried" in await refused(runs.retry(run))
+        finished = (await runs.result(run, till)).unwrap()
+        assert (finished.value, finished.state.run, finished.state.ledger.turn) == ("done x", run, 3)
+        assert [m.text for m in finished.state.history if isinstance(m, Tool)].count("paid 5.0") == 1
+        assert [one.id for one in (await runs.list(states=["completed"])).runs] == [run]
+        # All that was told stays, and the reader from before the retries hears the rest.
+        told = [one async for one in runs.events(run, till)]
+        assert told[: len(before)] == before
+        assert [one.sequence for one in told] == sorted({one.sequence for one in told})
+        assert [type(one.event) for one in told].count(RunHalted) == 2
+        assert isinstance(told[-1].event, RunFinished)
+        reader._runs = runs
+        assert [*await reader.more()] == told[len(before) :]
+        await runs.export(run, tmp_path / "run.jsonl")
+        await runs.delete(run)
+        assert await runs.rows([f"{run}:{number}" for number in range(9)]) == {}
+    again = replay(tmp_path / "run.jsonl", till).unwrap()
+    assert (again.outcome, again.state.history) == (finished.outcome, finished.state.history)
+
+
+@asynchronous
+async def test_a_run_that_never_reached_its_model_begins_once_that_is_there(tmp_path: Path) -> None:
+    database = tmp_path / "runs.db"
+    async with durable.worker(till, database=database, backend="http://127.0.0.1:1") as runs:
+        run = await runs.start(till, "Pay order A")
+        await until_over(runs, run)
+        await runs.retry(run)
+        await until_over(runs, run)
+    async with durable.worker(till, database=database, backend=Scripted(FULL)) as runs:
+        await runs.retry(run)
+        await runs.answer(run, Approved(digest=digest_of(await runs.wait(run))))
+        assert (await runs.result(run, till)).unwrap().value == "done x"
+        told = [one async for one in runs.events(run, till)]
+        assert [type(one.event) for one in told[:3]] == [RunHalted, RunHalted, Connected]
+        assert [one.sequence for one in told] == sorted({one.sequence for one in told})
+        await runs.export(run, tmp_path / "run.jsonl")
+    assert replay(tmp_path / "run.jsonl", till).unwrap().value == "done x"
+
+
+@asynchronous
+async def test_of_retries_and_messages_at_the_same_time_one_counts(tmp_path: Path) -> None:
+    await refuse_two_ways_on(tmp_path / "runs.db")
+
+
+async def refuse_two_ways_on(database: str | Path) -> None:
+    """A run that halted without its model goes on once, whatever comes at the same time."""
+    model = Scripted([AWAY, *FULL, AWAY, *FULL])
+    async with durable.worker(till, database=database, backend=model) as runs:
+        run = await runs.start(till, "Pay order A", conversation="ann")
+        await until_over(runs, run)
+        retries = await asyncio.gather(*(runs.retry(run) for _ in range(5)), return_exceptions=True)
+        assert sorted({*map(str, retries)}) == ["None", f"the run {run} is being retried already"]
+        assert [*map(str, retries)].count("None") == 1
+        assert "only an ended run can be continued" in await refused(runs.follow(run, till, "Go on"))
+        await runs.answer(run, Approved(digest=digest_of(await runs.wait(run))))
+        await runs.result(run)
+        # The next run of the conversation halts, and is retried and followed at the same time.
+        second = await runs.start(till, "Pay order B", conversation="ann")
+        await until_over(runs, second)
+        _, *both = await asyncio.gather(
+            runs.retry(second), runs.follow(second, till, "Go on"), runs.retry(second), return_exceptions=True
+        )
+        went_on = (await runs.get(second)).segment
+        followed = second in {one.follows for one in (await runs.list(conversation="ann")).runs}
+        assert [went_on > 0, followed].count(True) == 1, both
+
+
+@asynchronous
+async def test_a_halted_run_that_another_continues_is_not_retried(tmp_path: Path) -> None:
+    model = Scripted([AWAY, *FULL])
+    async with durable.worker(till, database=tmp_path / "runs.db", backend=model) as runs:
+        run = await runs.start(till, "Pay order A", conversation="ann")
+        await until_over(runs, run)
+        following = await runs.start(till, "Pay it, please", conversation="ann")
+        assert f"its conversation continues in {following}" in await refused(runs.retry(run))
+        assert not (await runs.get(run)).retriable
+        await runs.answer(following, Approved(digest=digest_of(await runs.wait(following))))
+        assert (await runs.result(following)).unwrap().value == "done x"
+        assert (await runs.get(run)).state == "halted"
 
 
 @asynchronous
@@ -120,7 +225,7 @@ async def test_a_waiting_run_is_cancelled(tmp_path: Path) -> None:
         assert "pay: the run was cancelled before it was started" in str(halted.state.history[-1])
         assert (await runs.get(run)).state == "cancelled"
         assert "it is cancelled" in await refused(runs.answer(run, Approved(digest=digest_of(waiting))))
-        assert "only a failed run" in await refused(runs.retry(run))
+        assert "only a run that failed, or whose model's server" in await refused(runs.retry(run))
 
 
 @asynchronous

@@ -116,6 +116,26 @@ def test_a_conversation_with_an_agent_on_its_own_backend(tmp_path: Path) -> None
     assert (replayed.returncode, "Hello, Ann." in replayed.stdout) == (0, True)
 
 
+def test_a_run_that_lost_its_model_is_retried(tmp_path: Path) -> None:
+    def runs(*words: str, code: int = 0) -> str:
+        done = forge("runs", *words, cwd=tmp_path, FORGE_STATE=str(tmp_path))
+        assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
+        return done.stdout
+
+    away = 'Fault(kind="unreachable", detail="nobody is there")'
+    (tmp_path / "shop.py").write_text("from stages.effect import Fault\n" + SHOP.replace('"Hello, Ann."', away))
+    run = runs("start", "shop.py", "I am Ann.").strip()
+    runs("work", "shop.py", "--until-idle")
+    runs("result", run, code=1)
+    assert f"forge runs retry {run}" in runs("show", run)
+    runs("retry", run)
+    (tmp_path / "shop.py").write_text(SHOP)
+    runs("work", "shop.py", "--until-idle")
+    assert runs("result", run) == "Hello, Ann.\n"
+    assert "retry" not in runs("show", run)
+    runs("retry", run, code=2)
+
+
 @pytest.mark.parametrize("verb", [("list",), ("show", "a"), ("events", "flow.py", "a"), ("prune", "--older", "1d")])
 def test_a_database_that_is_not_there_is_not_made_by_reading_it(tmp_path: Path, verb: tuple[str, ...]) -> None:
     (tmp_path / "flow.py").write_text(FLOW)

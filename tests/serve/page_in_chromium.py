@@ -100,6 +100,16 @@ def started(serving: Serving, message: str, workflow: str = "desk") -> str:
     return run
 
 
+def test_a_run_that_lost_its_model_is_retried(opened: Page) -> None:
+    start(opened, "Look away from A-17")
+    expect(state(opened)).to_have_text("Halted")
+    expect(opened.locator("#turns .end.bad")).to_contain_text("nobody is there")
+    opened.get_by_role("button", name="Retry").click()
+    expect(question(opened)).to_be_visible()
+    expect(opened.get_by_role("button", name="Retry")).to_be_hidden()
+    expect(turn(opened, 1).locator(".call.read .result")).to_have_text('{"customer_id":"C-204","total":129.9}')
+
+
 def test_a_run_is_started_watched_approved_with_a_change_and_read(opened: Page, serving: Serving) -> None:
     start(opened, "Report on A-17, early, and hang")
     expect(state(opened)).to_have_text("Running")

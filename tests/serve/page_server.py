@@ -1,8 +1,9 @@
 """A server of runs for the tests of the page, on a port of its own, with a model that does what the message says.
 
 It looks an order up and has a refund approved. With `early` in the message it tries to finish first and is corrected;
-with `hang` it writes half of its first reply and waits; with `ask` it ends with a question; with `stuck` its refund
-never comes back. `python -m tests.serve.page_server` serves it on port 8082, to be looked at.
+with `hang` it writes half of its first reply and waits; with `away` it gives no answer the first time; with `ask` it
+ends with a question; with `stuck` its refund never comes back. `python -m tests.serve.page_server` serves it on port
+8082, to be looked at.
 """
 
 import asyncio
@@ -23,7 +24,7 @@ from forge.agent import Agent, agent_tool
 from forge.callbacks import OnChunk, Watcher
 from forge.connection import Connection, Setup
 from forge.serve import RunServer, ServeOptions
-from stages.effect import NeedsInput, Replied, Reply, Send, Usage
+from stages.effect import Fault, NeedsInput, Replied, Reply, Send, Undelivered, Usage
 from stages.wire.deltas import reply_pieces
 
 ROOT = Path(__file__).parents[2]
@@ -93,7 +94,7 @@ class Model:
     """The model. What hangs goes on when it is released."""
 
     def __init__(self) -> None:
-        self.released = asyncio.Event()
+        self.released, self.asked = asyncio.Event(), set[str]()
 
     def reply(self, effect: Send) -> Reply:
         """What it says: by what the user asked for, and by how many results there are."""
@@ -123,13 +124,16 @@ class Model:
         size = len(effect.request.body) // 4
         return replace(made, text=text, reasoning=thought, usage=Usage(prompt=size, completion=24, cached=size // 2))
 
-    async def send(self, effect: Send) -> Replied:
+    async def send(self, effect: Send) -> Replied | Undelivered:
         """The whole reply."""
+        if b"away" in effect.request.body and "away" not in self.asked:
+            self.asked.add("away")
+            return Undelivered(fault=Fault(kind="unreachable", detail="nobody is there"))
         if b"hang" in effect.request.body:
             await self.released.wait()
         return Replied(reply=self.reply(effect), seconds=0.8)
 
-    async def stream(self, effect: Send, on_chunk: OnChunk) -> Replied:
+    async def stream(self, effect: Send, on_chunk: OnChunk) -> Replied | Undelivered:
         """The reply in pieces: the first half of them, and the rest when it is released."""
         watcher, pieces = Watcher(on_chunk), reply_pieces(self.reply(effect))
         half = len(pieces) // 2

@@ -1,7 +1,7 @@
 """A server of runs for the tests: in this process, on a loop and a port of its own, with a model that plays by rules.
 
 What the model does follows from what the run was asked and from the results that it has: it looks the order up, pays,
-and finishes, unless the message says otherwise (`hang`, `ask`).
+and finishes, unless the message says otherwise (`hang`, `ask`, `away`).
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from forge import Limits, Workflow, call, tool
 from forge.callbacks import OnChunk, Watcher
 from forge.connection import Connection, Setup
 from forge.serve import RunServer, ServeOptions
-from stages.effect import Replied, Reply, Send, Usage
+from stages.effect import Fault, Replied, Reply, Send, Undelivered, Usage
 from stages.wire.deltas import reply_pieces
 from tests.durable.till import ask_back, finish, get_order, till
 
@@ -42,7 +42,10 @@ desk = Workflow("desk", tools=[get_order, refund], required_steps=["get_order"],
 
 
 class Model:
-    """The model. What is asked with `hang` in it, it answers in part, and the rest when it is released."""
+    """The model. What is asked with `hang` in it, it answers in part, and the rest when it is released.
+
+    With `away`, it gives no answer until it is released.
+    """
 
     def __init__(self) -> None:
         self.released, self.halfway = asyncio.Event(), threading.Event()
@@ -64,12 +67,14 @@ class Model:
             made = call("finish", note=asked[-1].split()[-1])
         return replace(made, text="I see to it.", usage=Usage(prompt=100, completion=10))
 
-    async def send(self, effect: Send) -> Replied:
+    async def send(self, effect: Send) -> Replied | Undelivered:
+        if b"away" in effect.request.body and not self.released.is_set():
+            return Undelivered(fault=Fault(kind="unreachable", detail="nobody is there"))
         if b"hang" in effect.request.body:
             await self.released.wait()
         return Replied(reply=self.reply(effect))
 
-    async def stream(self, effect: Send, on_chunk: OnChunk) -> Replied:
+    async def stream(self, effect: Send, on_chunk: OnChunk) -> Replied | Undelivered:
         watcher, reply = Watcher(on_chunk), self.reply(effect)
         text, *rest = reply_pieces(reply)
         await watcher.see(text)

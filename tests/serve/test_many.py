@@ -7,8 +7,12 @@ from typing import Any
 
 import httpx
 
+from forge import Scripted, Workflow, call, durable
 from forge.durable import Run
-from forge.serve.following import Following, Reading
+from forge.serve.following import Following, Followings, Reading
+from stages.effect import Fault
+from tests.durable.till import finish, get_order
+from tests.memory.running import asynchronous
 from tests.serve.served import serving
 
 COUNT = 20
@@ -75,6 +79,34 @@ def test_a_reader_that_does_not_read_holds_little() -> None:
         sizes.append(len(reading.take()))
     assert sum(sizes) > 9_990_000
     assert max(sizes) < 80_000
+
+
+@asynchronous
+async def test_who_joins_the_readers_of_a_halted_run_hears_that_it_is_retried(tmp_path: Path) -> None:
+    away = Fault(kind="unreachable", detail="nobody is there")
+    model = Scripted([call("get_order", order_id="A"), away, call("finish", note="x")])
+    flow = Workflow("flow", tools=[get_order, finish], terminal_tool="finish")
+    followings = Followings(asyncio.Event())
+    database = tmp_path / "runs.db"
+    async with (
+        durable.worker(flow, database=database, backend=model, on_event=followings.heard) as runs,
+        followings.watching(runs),
+    ):
+        run = await runs.start(flow, "Look at A")
+        async with followings.of(await runs.get(run), flow) as first:
+            while not first.over:
+                await first.changed.wait()
+            slow = Reading(first, None)
+            assert first.run.state == "halted"
+            await runs.retry(run)
+            async with followings.of(await runs.get(run), flow) as joined:
+                assert joined is first
+                while not joined.over:
+                    await joined.changed.wait()
+                assert joined.run.state == "completed"
+            assert b"event: halted" in (told := slow.take())
+            assert told.index(b"event: finished") > told.index(b"event: halted")
+            assert slow.done
 
 
 def test_many_clients_at_once(tmp_path: Path) -> None:

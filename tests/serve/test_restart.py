@@ -162,6 +162,26 @@ def test_a_reader_who_joins_in_the_middle_of_a_reply_gets_all_of_it(tmp_path: Pa
         assert running.server._followings._size == 0
 
 
+def test_a_run_that_lost_its_model_is_retried_and_read_on(tmp_path: Path) -> None:
+    with serving(tmp_path) as running, running.client() as client:
+        run = client.post("/v1/runs", json={**QUICK, "message": "Go away"}).json()
+        where, ids = f"/v1/runs/{run['id']}", list[str]()
+        assert (run["state"], run["reason"]) == ("halted", "backend_failed")
+        with client.stream("GET", f"{where}/events") as stream:
+            until(events_of(stream.iter_lines()), "halted", ids)
+        after = {"last-event-id": ids[-1]}
+        assert client.get(f"{where}/events", headers=after).status_code == 204
+        running.release()
+        assert client.post(f"{where}/retry").status_code == 202
+        with client.stream("GET", f"{where}/events", headers=after) as stream:
+            told = events_of(stream.iter_lines())
+            until(told, "finished", ids)
+            assert until(told, "state", ids)["run"]["state"] == "completed"
+        with client.stream("GET", f"{where}/events") as stream:
+            assert [event["id"] for event in events_of(stream.iter_lines()) if event["id"]] == ids
+        assert "the run " in problem(client.post(f"{where}/retry"), 409, "wrong-state")
+
+
 def test_a_reader_who_comes_while_the_server_stops_is_told_so(tmp_path: Path) -> None:
     """The last events of the run have not been read yet: 204 would tell a browser that there are none."""
     with serving(tmp_path) as running, running.client() as client:

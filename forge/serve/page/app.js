@@ -326,7 +326,7 @@ const describe = (run, view) => {
   }
   by("run-message").replaceChildren(...(view.message ? [block(view.message, "message")] : []));
   by("cancel").hidden = over;
-  by("retry").hidden = view.state !== "failed";
+  by("retry").hidden = view.state !== "failed" && (view.reason !== "backend_failed" || Boolean(view.followed_by));
   by("delete").hidden = !over;
   by("download").hidden = false;
   by("steer").hidden = over && !goesOn(view);
