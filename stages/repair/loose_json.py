@@ -242,7 +242,8 @@ class Reader:
 
     def key_follows(self) -> bool:
         """Whether a key follows a value at once, its comma being lost."""
-        bare = self.open[-1] == _CALL and _BARE_KEY.match(self.text, self.position)
+        delimited = '<|"|>' in self.text[self.position - 8 : self.position]
+        bare = (delimited or self.open[-1] == _CALL) and _BARE_KEY.match(self.text, self.position)
         quoted = OPENING_QUOTE.match(self.text, self.position) or _DASHED_KEY.match(self.text, self.position)
         return bool(bare or quoted)
 

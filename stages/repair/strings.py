@@ -93,6 +93,7 @@ def _delimited(text: str, body: int, delimiter: str) -> _Quoted | None:
 
 def _searched(text: str, start: int, quote: str, after: re.Pattern[str]) -> _Quoted | None:
     """A string that ends at its first quote followed by something that cannot be in a string."""
+    may_be_lost = quote == '"' and after is not _AFTER_KEY
     inner, end = False, 0
     if (
         text.startswith(quote, start + 1)
@@ -112,13 +113,13 @@ def _searched(text: str, start: int, quote: str, after: re.Pattern[str]) -> _Quo
             break
         elif not inner and _JOINED.match(text, position):
             return None
-        elif not inner and quote == '"' and (lost := _lost_quote(text, start + 1, position)):
+        elif not inner and may_be_lost and (lost := _lost_quote(text, start + 1, position)):
             position = end = lost
             break
         else:
             inner = True
     if found is None:
-        position = end = _lost_quote(text, start + 1, len(text)) if quote == '"' else 0
+        position = end = _lost_quote(text, start + 1, len(text)) if may_be_lost else 0
         if not end:
             return None
     fixer = _Fixer(raw=False)

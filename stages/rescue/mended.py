@@ -29,7 +29,7 @@ _OF_CALLS = re.compile(
     re.IGNORECASE,
 )
 _NAMED = re.compile(r"[A-Za-z_][\w.-]{0,100}")
-_OPENED = re.compile(rf"<\s?/?((?:{BAR}\w{{1,20}}{BAR} ?)?[A-Za-z_][\w:.-]{{0,60}})")
+_OPENED = re.compile(rf"<\s?/?({_WORD})")
 _LONGEST = 20_000
 """Characters of a text that is mended: of a longer one, much would be read twice."""
 
@@ -42,10 +42,8 @@ def mended(text: str, found: Rescued, names: Names) -> str:
     text = text.replace("\\_", "_").translate(_LOOK_ALIKE)
     if "|" in text or "\uff5c" in text:
         text = _TOKEN.sub(_token, text)
-    tags = {*_OPENED.findall(text)} if "<" in text else ()
-    return (
-        _with_sound_tags(text, names) if any(_OF_CALLS.fullmatch(word) or names.knows(word) for word in tags) else text
-    )
+    of_calls = any(_OF_CALLS.fullmatch(word) or names.knows(word) for word in {*_OPENED.findall(text)})
+    return _with_sound_tags(text, names) if of_calls or (" name=" in text and ">" in text) else text
 
 
 def is_better(again: Rescued, found: Rescued, names: Names) -> bool:
@@ -74,23 +72,21 @@ def _with_sound_tags(text: str, names: Names) -> str:
     opened: list[str] = []
     position = 0
     for tag in _TAG.finditer(text):
-        if tag["none"] and opened:
-            sound = f"</{opened.pop()}>"
-        elif word := tag["word"] or tag["word2"]:
-            word = word.lower() if _OF_CALLS.fullmatch(word) else words.get(spelling(word), "")
-            given = tag["given"] or tag["given2"] or ""
-            if not word:
-                continue
-            closes = bool(tag["close"] or tag["close2"]) or (opened[-1:] == [word] and not given)
-            if closes and word in opened:
-                del opened[len(opened) - 1 - opened[::-1].index(word) :]
-            elif not closes:
-                opened.append(word)
-            sound = f"</{word}>" if closes else f"<{word}{given}>"
-            if tag["own"] and not closes:
-                continue
-        else:
+        written, given = tag["word"] or tag["word2"] or "", tag["given"] or tag["given2"] or ""
+        word = written.lower() if _OF_CALLS.fullmatch(written) else words.get(spelling(written), "")
+        last = opened[-1] if opened else ""
+        closes = bool(tag["close"] or tag["close2"]) or (word == last and not given)
+        if not word and last and (tag["none"] or (tag["word2"] and written.endswith(last))):
+            # `</>`, or a value with the word that closes it.
+            sound = f"{written.removesuffix(last)}</{opened.pop()}>"
+        elif not word or (tag["own"] and not closes):
             continue
+        else:
+            sound = f"</{word}>" if closes else f"<{word}{given}>"
+            if not closes:
+                opened.append(word)
+            elif word in opened:
+                del opened[len(opened) - 1 - opened[::-1].index(word) :]
         pieces += (text[position : tag.start()], sound)
         position = tag.end()
     return "".join((*pieces, text[position:])) if pieces else text

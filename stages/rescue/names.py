@@ -19,6 +19,9 @@ _TOKEN = re.compile(r"<[^<>]{0,40}>")
 _SUFFIX = re.compile(r"(?:[:#!@~]\d{1,6}|[:#_-]call[_-]\w{1,40}|\(\)|<[|\uff5c/].{0,40})$", re.DOTALL)
 """A call's number or id, empty parentheses, and the control token that gpt-oss lets slip into a name."""
 
+_NUMBERED = re.compile(r"(?:functions?_?)?(.+?)_?\d{0,3}")
+"""A name with a number behind it, and Kimi's namespace without its dot."""
+
 _NOT_A_LETTER = re.compile(r"[\W_]+")
 LONGEST_NAME = 200
 """Maximum characters of a name that are read."""
@@ -39,7 +42,8 @@ class Names(Struct, frozen=True):
         # A prefix may be part of the name: `mcp__db__query#1`.
         whole = bare if bare == written else _SUFFIX.sub("", written[:LONGEST_NAME].strip(_DRESS))
         leaf = bare[max(map(bare.rfind, "./")) + 1 :]
-        for one in (whole, bare, leaf):
+        numbered = _NUMBERED.fullmatch(bare)
+        for one in (whole, bare, leaf, numbered[1] if numbered else ""):
             if one in self.known:
                 return (one,)
         alike = self._spelt_alike(whole)

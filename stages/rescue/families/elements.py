@@ -119,9 +119,9 @@ def without_foreign_closer(written: str) -> str:
 def joined_arguments(given: dict[str, list[str]]) -> str:
     """The object of these values, each as JSON.
 
-    A name that was given more than once is an array: whether the tool takes one is its schema's business.
+    A name that was given several values is an array: whether the tool takes one is its schema's business.
     """
-    values = ((key, one[0] if len(one) == 1 else f"[{','.join(one)}]") for key, one in given.items())
+    values = ((key, one[0] if len({*one}) == 1 else f"[{','.join(one)}]") for key, one in given.items())
     return "{" + ",".join(f"{json_quoted(key)}:{value}" for key, value in values) + "}"
 
 

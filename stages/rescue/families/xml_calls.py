@@ -40,7 +40,6 @@ from stages.rescue.tags import (
     KEY,
     OPENS,
     PARAMETER,
-    PREFIX,
     QUOTE,
     TAG,
     TAG_END,
@@ -108,15 +107,6 @@ PAIRS = Grammar(
     end=re.compile(rf"{GAP}(?:{_PAIR_VALUE_END}{GAP})?(?:{CLOSED}|<end_of_tool_call{TAG_END})"),
     strip=False,
 )
-# Where `<` was lost, as quantized MiniMax models lose it.
-_UNBRACKETED_KEY = rf"<?{PREFIX}{PARAMETER} (?:name|key)="
-UNBRACKETED = Grammar(
-    head=re.compile(rf"{PREFIX}{CALL} name=[\"'](?P<name>[\w.:/-]{{1,200}}+)[\"']>"),
-    key=re.compile(rf"\s*+{_UNBRACKETED_KEY}[\"'](?P<key>[^\"'>\n]{{1,200}}+)[\"'][^>\n]{{0,40}}>(?P<bare>(?!))?"),
-    value_end=re.compile(rf"(?=[</\w])<?/?{PREFIX}{PARAMETER}>(?=\s*+(?:{_UNBRACKETED_KEY}|<?/?{PREFIX}{CALL}>|\Z))"),
-    end=re.compile(rf"\s*+<?/?{PREFIX}{CALL}>(?:\s*+(?:{CLOSED}|[\w:]{{0,40}}(?:tool|function)_calls?>))?"),
-)
-_UNBRACKETED_BEFORE = re.compile(rf"(?<![\w<:/.-]){PREFIX}{CALL} name\Z")
 _TO_BRACE = re.compile(rf"{GAP}(?:{TAG}(?:{PARAMETER}|input)s?{TAG_END}{GAP})?(?P<bracket>[\[(])?\s*+(?=\{{)")
 _BRACKET_END = re.compile(r"\s*+[\])]")
 _GIVEN = re.compile(r"\s-{0,2}([\w.-]{1,40})=(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'<>=/]++)(?=[\s/>]|\Z))")
@@ -135,12 +125,6 @@ _WRAPPER_AFTER = re.compile(rf"{GAP}</(?:seed:)?tool_call>")
 
 
 def _read(text: str, start: int, names: Names) -> Read | None:
-    if text[start] == "=":
-        before = _UNBRACKETED_BEFORE.search(text, max(0, start - 60), start)
-        bare = UNBRACKETED.head.match(text, before.start()) if before else None
-        if bare is None or not names.knows(bare["name"]):
-            return None
-        return parameters(text, Called(name=bare["name"], begin=bare.start(), body=bare.end()), UNBRACKETED, names)
     head = ELEMENTS.head.match(text, start)
     if head is None:
         return _pairs(text, start, names) or _unopened_pairs(text, start, names)
@@ -352,10 +336,10 @@ WRAPPED_ELEMENT = Family(
 )
 ELEMENT = Family(
     name="element",
-    first="<f=",
+    first="<f",
     opener=(
         rf"{OPENS}{TAG[1:]}(?:{CALL}(?:(?={ATTRIBUTE}|/\w)|{TAG_END}(?={_PAIR_BEGINS}))|arg_key{TAG_END})|"
-        r"f(?<![\w<:]f)unction=(?=[\w.-]{1,100}>)|=(?<= name=)[\"'](?=[\w.:/-]{1,200}[\"']>)"
+        r"f(?<![\w<:]f)unction=(?=[\w.-]{1,100}>)"
     ),
     read=_read,
 )
