@@ -8,7 +8,6 @@ from contextlib import AsyncExitStack, aclosing
 from contextvars import ContextVar
 from dataclasses import replace as with_fields
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Protocol, Self, Unpack
 
 from msgspec import Struct
@@ -481,9 +480,7 @@ class Agent(Generic[R_co]):
         self._held = OpenBackend(await self._connection.enter_async_context(reached(self._backend).connect()))
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Disconnect the backend."""
         self._held = None
         await self._connection.aclose()

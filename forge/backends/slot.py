@@ -5,7 +5,6 @@ import heapq
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from itertools import count
-from types import TracebackType
 from typing import Self, TypeVar
 
 from msgspec import Struct
@@ -164,9 +163,7 @@ class SlotWorker:
         """The worker, ready for jobs."""
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Stop the worker."""
         await self.stop()
 

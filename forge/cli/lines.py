@@ -7,7 +7,7 @@ from typing import assert_never
 from rich.text import Text
 
 from forge.cli.console import Console, LabelledText, printable
-from forge.cli.rows import STYLES, provenance, rows
+from forge.cli.rows import provenance, rows
 from stages import events
 from stages.effect import Ask, Execute, Send
 from stages.message import Assistant, Message, System, Tool, ToolCall, User
@@ -21,11 +21,10 @@ _WHOLE = 4_000
 def lines(event: events.Event | Delta) -> Iterator[LabelledText]:
     """The coloured rows of an event."""
     for row in rows(event):
-        label_style, style = STYLES[row.label]
         # A halt's reason is shown completely, line by line: it is what the reader wants to know.
         for number, line in enumerate(row.text.splitlines() if row.label == "halted" else [row.text]):
             text = printable(line, _WHOLE) if row.label == "halted" else printable(line)
-            yield LabelledText("" if number else row.label, text, style, "" if number else label_style)
+            yield LabelledText("" if number else row.label, text, row.style, "" if number else row.label_style)
 
 
 # A run: a few lines per turn as it happens.

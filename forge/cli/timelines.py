@@ -12,8 +12,8 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from forge.cli.console import readable
-from forge.cli.rows import RunRow, provenance, reply_rows, result_row, rows
+from forge.cli.console import LabelledText, readable
+from forge.cli.rows import provenance, reply_rows, result_row, rows, run_row
 from forge.errors import ForgeError, explain
 from forge.journal.records import Entry, Journal, SentPart
 from forge.journal.replaying import Step, effect_name, ending
@@ -88,13 +88,13 @@ class Section(Struct, frozen=True, kw_only=True):
     note: str = ""
     tokens: int = 0
     room: int = 0
-    items: tuple[RunRow, ...] = ()
+    items: tuple[LabelledText, ...] = ()
 
 
 class Timeline(Struct, frozen=True, kw_only=True):
     """A run: its end, calls with an unknown outcome, durations and tokens, and its turns."""
 
-    end: RunRow
+    end: LabelledText
     unknown: tuple[str, ...]
     facts: tuple[str, ...]
     sections: tuple[Section, ...]
@@ -115,7 +115,7 @@ class _Turns:
         self._journal = journal
         self._sections: list[Section] = []
         self._next = Section(title="Before the first turn")
-        self._items: list[RunRow] = []
+        self._items: list[LabelledText] = []
         self._effects = 0
         self._took = Took()
         self._last: Step | None = None
@@ -124,10 +124,10 @@ class _Turns:
         """Add the next state of the run."""
         self._last = step
         if step.number == 0:
-            self._items += (RunRow(type(m).__name__.lower(), m.text) for m in step.state.history)
+            self._items += (run_row(type(m).__name__.lower(), m.text) for m in step.state.history)
         if step.outcome is not None:
             if self._effects in self._journal.resumed:
-                self._items.append(RunRow("resumed", "the run was interrupted here and resumed later"))
+                self._items.append(run_row("resumed", "the run was interrupted here and resumed later"))
             self._effects += 1
             self._took = self._took.more(step.outcome)
             self._items += _took_items(step.outcome)
@@ -149,7 +149,7 @@ class _Turns:
         begun = pending.calls if isinstance(pending, Execute) and not pending.retriable else ()
         unknown = tuple(dict.fromkeys(f"{call.name} {call.arguments}" for call in (*known, *begun)))
         if end.label == "interrupted":
-            self._items += (end, *(RunRow("unknown", call) for call in unknown))
+            self._items += (end, *(run_row("unknown", call) for call in unknown))
         self._close()
         return Timeline(end=end, unknown=unknown, facts=self._took.facts(), sections=tuple(self._sections))
 
@@ -157,29 +157,29 @@ class _Turns:
         self._sections.append(replace(self._next, items=tuple(self._items)))
         self._items = []
 
-    def _end(self) -> RunRow:
+    def _end(self) -> LabelledText:
         last = self._last
         if last is not None and last.halt is not None:
-            return RunRow("halted", explain(last.halt))
+            return run_row("halted", explain(last.halt))
         if last is not None and isinstance(last.state.phase, Done):
-            return RunRow("done", ending(last.state.phase.outcome))
+            return run_row("done", ending(last.state.phase.outcome))
         pending = self._journal.pending
-        return RunRow(
+        return run_row(
             "interrupted", f"started, never finished: {effect_name(pending)}" if pending else "nothing followed"
         )
 
 
-def _took_items(outcome: Outcome) -> Iterator[RunRow]:
+def _took_items(outcome: Outcome) -> Iterator[LabelledText]:
     """The duration of a model call or of tools."""
     match outcome:
         case Replied(reply=reply, seconds=seconds):
             used = reply.usage
             tokens = f", {used.prompt:,} prompt and {used.completion:,} reply tokens" if used else ""
-            yield RunRow("model", f"{seconds_of(seconds)}{tokens}")
+            yield run_row("model", f"{seconds_of(seconds)}{tokens}")
         case Undelivered(fault=fault, seconds=seconds):
-            yield RunRow("failed", f"no answer after {seconds_of(seconds)}: {fault.detail}")
+            yield run_row("failed", f"no answer after {seconds_of(seconds)}: {fault.detail}")
         case Results(seconds=seconds):
-            yield RunRow("tools", seconds_of(seconds))
+            yield run_row("tools", seconds_of(seconds))
         case _:
             pass
 
@@ -238,7 +238,7 @@ def page(journal: Journal, steps: Iterable[Step]) -> str:
     setup = header.setup
     facts = (setup.model, setup.mode, f"{setup.context_tokens:,} tokens of context", header.started, *made.facts)
     ends = [(made.end, f"{made.end.label}: {made.end.text}")]
-    ends += [(RunRow("unknown", call), f"outcome unknown: {call}") for call in made.unknown]
+    ends += [(run_row("unknown", call), f"outcome unknown: {call}") for call in made.unknown]
     return _PAGE.format(
         title=_text(header.workflow),
         style=_STYLE,
@@ -263,7 +263,7 @@ def save_page(path: Path, content: str) -> None:
         raise ForgeError(f"cannot write the page {path}: {error.strerror}") from None
 
 
-def _class(item: RunRow) -> str:
+def _class(item: LabelledText) -> str:
     """The first word of the label, which is forge's own."""
     return item.label.partition(" ")[0]
 
@@ -276,7 +276,7 @@ def _section(section: Section) -> str:
     return f"<section><h2>{section.title} <small>{section.note}</small></h2>{bar}<dl>{rows}</dl></section>"
 
 
-def _row(item: RunRow) -> str:
+def _row(item: LabelledText) -> str:
     text = _text(item.text)
     if len(item.text) > _FOLDED or item.text.count("\n") >= _LINES:
         head = _text(" ".join(item.text[: 4 * _HEAD].split())[:_HEAD])
@@ -330,28 +330,28 @@ def recorded_timeline(journal: Journal) -> tuple[Section, ...]:
         items = tuple(_journal_items(entry, results))
         sections[-1] = replace(sections[-1], items=sections[-1].items + items)
     if journal.pending is not None:
-        unfinished = RunRow("unknown", f"started, never finished: {effect_name(journal.pending)}")
+        unfinished = run_row("unknown", f"started, never finished: {effect_name(journal.pending)}")
         sections.append(Section(title="The end", items=(unfinished,)))
     return tuple(sections)
 
 
-def _journal_items(entry: Entry, results: set[str]) -> Iterator[RunRow]:
+def _journal_items(entry: Entry, results: set[str]) -> Iterator[LabelledText]:
     """What happened; `results` are texts already shown as tool results."""
     match entry.effect:
         case SentPart(messages=messages):
             told = (_sent(message) for message in messages)
             yield from (item for item in told if item.label != "assistant" and item.text not in results)
         case Execute(calls=calls):
-            yield from (RunRow("runs", f"{call.name} {call.arguments}{provenance(call)}") for call in calls)
+            yield from (run_row("runs", f"{call.name} {call.arguments}{provenance(call)}") for call in calls)
         case Ask(call=call):
-            yield RunRow("approval", f"{call.name} {call.arguments}")
+            yield run_row("approval", f"{call.name} {call.arguments}")
     for item in _outcome(entry.outcome):
         if item.label in {"result", "failed"}:
             results.add(item.text)
         yield item
 
 
-def _outcome(outcome: Outcome) -> Iterator[RunRow]:
+def _outcome(outcome: Outcome) -> Iterator[LabelledText]:
     yield from _took_items(outcome)
     match outcome:
         case Replied(reply=reply):
@@ -359,18 +359,18 @@ def _outcome(outcome: Outcome) -> Iterator[RunRow]:
         case Results(results=results):
             yield from map(result_row, results)
         case Approved():
-            yield RunRow("approval", "given")
+            yield run_row("approval", "given")
         case _:
             pass
 
 
-def _sent(message: Raw) -> RunRow:
+def _sent(message: Raw) -> LabelledText:
     """The message; parts that are not text are shown as sent."""
     try:
         known = decode(_messages, bytes(message))
     except msgspec.DecodeError:
-        return RunRow("sent", bytes(message).decode(errors="replace"))
+        return run_row("sent", bytes(message).decode(errors="replace"))
     try:
-        return RunRow(known.role, decode(_texts, bytes(known.content)))
+        return run_row(known.role, decode(_texts, bytes(known.content)))
     except msgspec.DecodeError:
-        return RunRow(known.role, bytes(known.content).decode(errors="replace"))
+        return run_row(known.role, bytes(known.content).decode(errors="replace"))

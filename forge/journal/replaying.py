@@ -14,6 +14,7 @@ from forge.errors import JournalError, checked_options, explain
 from forge.journal.records import Journal, Recorded, SentPart, read_journal, shortened
 from forge.journal.redaction import MARK
 from forge.outcome import Finished, Halted
+from forge.wildcards import has_parts
 from forge.workflow.turn import advanced, compiled_turn
 from forge.workflow.workflow import CompiledWorkflow, Workflow
 from stages.deliver import deliver
@@ -102,20 +103,7 @@ def _stands_for(old: str, new: Json, hidden: re.Pattern[str]) -> bool:
     """Whether the two are equal except for what is hidden in the first; linear, since each part is searched once."""
     if new is _ABSENT or not hidden.search(old):
         return False
-    if hidden.fullmatch(old):
-        return True
-    if not isinstance(new, str):
-        return False
-    first, *middle, last = hidden.split(old)
-    if len(new) < len(first) + len(last) or not (new.startswith(first) and new.endswith(last)):
-        return False
-    at, end = len(first), len(new) - len(last)
-    for part in middle:
-        found = new.find(part, at, end)
-        if found < 0:
-            return False
-        at = found + len(part)
-    return True
+    return hidden.fullmatch(old) is not None or (isinstance(new, str) and has_parts(hidden.split(old), new))
 
 
 _ABSENT = "\0absent"

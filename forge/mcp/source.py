@@ -154,9 +154,7 @@ class McpTools:
             await asyncio.to_thread(self._close)
             raise
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Disconnect."""
         await asyncio.to_thread(self._close)
 

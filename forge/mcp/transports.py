@@ -81,9 +81,7 @@ class StdioTransport:
         self._work = (self._reading, writing, asyncio.create_task(self._listen(process)))
         return from_server, to_server
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Close the program's input and wait for it to exit; then end it and everything that it started."""
         process, self._stopping = self._process, True
         if process is not None and self._code is None:

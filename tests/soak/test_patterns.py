@@ -21,7 +21,7 @@ def _modules() -> Iterator[ModuleType]:
         yield import_module(module.name)
 
 
-SENTENCES = ("cues", "foreign_cues", "foreign_retractions", "context", "surroundings")
+SENTENCES = ("context", "surroundings")
 """Modules of rescue that search a sentence of bounded length."""
 EXEMPT = {
     (

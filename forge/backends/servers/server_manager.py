@@ -7,7 +7,6 @@ import shutil
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Literal, Self, Unpack
 
 from msgspec import Struct
@@ -267,9 +266,7 @@ class ServerManager:
             self._users += 1
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Stop the server, if nobody else uses it."""
         self._users -= 1
         async with self._lock:  # a new user meanwhile finds it running, or starts it after it has ended

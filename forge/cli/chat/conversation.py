@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from importlib.util import find_spec
 from itertools import chain, count
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Self
 
 from msgspec import Struct
@@ -269,9 +269,7 @@ class Chat:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Disconnect the agent."""
         await self._connection.aclose()
 

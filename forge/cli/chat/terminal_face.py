@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from prompt_toolkit import PromptSession
@@ -63,9 +62,7 @@ class TerminalFace:
         self._reading.add_done_callback(lambda _: self._lines.put_nowait(None))  # the terminal may close
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Restore the terminal."""
         self.working(None)
         self._reading.cancel()
