@@ -284,6 +284,11 @@ class Database:
         with self.engine.begin() as connection:
             connection.execute(sa.update(runs).where(waits).values(application_version=VERSION))
 
+    def enqueue(self, options: EnqueueOptions, text: str) -> None:
+        """Enqueue a segment. Unlike DBOS's own method, this does not wait for a database that is away."""
+        with self.engine.begin() as connection:
+            self.client.enqueue_in_transaction(connection, options, text)
+
     def enqueue_after(
         self, ended: SegmentRow, options: EnqueueOptions, text: str, *, retried: str = "", unless: str = ""
     ) -> bool:

@@ -275,7 +275,7 @@ class Runs:
         if start.priority is not None:
             options["priority"] = start.priority
         if after is None:
-            await self._database.client.enqueue_async(options, written(segment))
+            await asyncio.to_thread(self._database.enqueue, options, written(segment))
         elif not await asyncio.to_thread(self._database.enqueue_after, after, options, written(segment)):
             raise _goes_on(await self.get(_run(after.id)))
         return _same((await self.rows([first]))[first], start)

@@ -17,6 +17,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import msgspec
+from sqlalchemy.exc import DBAPIError
 
 from forge import Scripted, durable
 from forge.agent import Agent
@@ -164,6 +165,21 @@ async def test_a_fleet_outlives_a_database_that_is_away(tmp_path: Path) -> None:
                 worker.kill()
     refuse_losses(tmp_path, count)
     print(f"away for {back - begun:.0f} s, all {count} runs ended {time.monotonic() - back:.0f} s later: {dict(seen)}")
+
+
+@asynchronous
+async def test_a_start_does_not_wait_for_a_database_that_is_away() -> None:
+    with serving() as (address, restart):
+        async with durable.client(address) as runs:
+            agent = Agent("shop", backend=Scripted([]))
+            restarting, refused = asyncio.ensure_future(asyncio.to_thread(restart, 5.0)), 0
+            while not restarting.done():
+                try:
+                    await runs.start(agent, "Hello?", id="one")
+                except DBAPIError:
+                    refused += 1
+            assert refused
+            assert await runs.start(agent, "Hello?", id="one") == "one"
 
 
 @asynchronous
