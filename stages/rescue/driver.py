@@ -17,7 +17,7 @@ from stages.rescue.markers import Openers, openers
 from stages.rescue.mended import is_better, mended
 from stages.rescue.names import Names, names_of
 from stages.rescue.surroundings import WINDOW
-from stages.rescue.tags import BAR, MARKER, STRAY_MARKUP
+from stages.rescue.tags import MARKER, STRAY_MARKUP
 
 _PATIENCE = 8_000
 """Maximum cost of reading one text, at 1 for each place where a call may begin.
@@ -39,8 +39,6 @@ _NEAR = 16
 """Characters in which a reply of escaped markup begins."""
 _MARKERS = re.compile(MARKER)
 _TOKENIZED = re.compile(r"\u2581(?![^<>\s]{0,40}[|\uff5c]?>)")
-_SPACED = re.compile(rf"< ?({BAR}{{1,2}}) ?(/?[\w\u2581][\w\u2581:./-]{{0,60}}) ?({BAR}{{1,2}}) ?>")
-"""A control token with blanks at its bars."""
 _TOO_MUCH = "it holds more than can be read; what follows was left out."
 
 
@@ -55,9 +53,6 @@ def rescuer(families: tuple[Family, ...] | Openers) -> Rescue:
         if '":\u2581' in visible:
             # The blanks of a tokenizer (SentencePiece), but for those in control tokens.
             visible = _TOKENIZED.sub(" ", visible)
-        # One character is looked for at once; most texts have no bar.
-        if "|" in visible and ("< |" in visible or "| >" in visible or "<| " in visible):
-            visible = _SPACED.sub(_without_blanks_at_bars, visible)
         near = visible[:_NEAR]
         escaped = "&lt;" in near or near.lstrip().startswith('"')
         if escaped and (plain := _plain(visible)) is not None:
@@ -85,10 +80,6 @@ def _plain(text: str) -> tuple[str, str] | None:
     quoted = text.strip()
     plain = string_value(Raw(quoted.encode())) if is_json(quoted) else None
     return None if plain is None else (plain, "escaped_quotes")
-
-
-def _without_blanks_at_bars(token: re.Match[str]) -> str:
-    return f"<{token[1]}{token[2]}{token[3]}>".ljust(len(token[0]))
 
 
 def _escaped(text: str, plain: tuple[str, str], known: Openers, names: Names) -> Rescued:

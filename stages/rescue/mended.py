@@ -21,7 +21,7 @@ _TAG = re.compile(
     rf"(?:\s?>|(?=\s*+<|\s*+\Z)|(?<=[\"'])(?=[^\s/>])|(?=\n))|"
     rf"(?:(?<![<\w/:.\"'{BAR[1:-1]}-])|(?<=\w)(?=/))(?P<close2>/?)(?P<word2>{_WORD})(?P<given2>{_GIVEN})?>|(?P<none></>)"
 )
-_TOKEN = re.compile(rf"<?({BAR})(/?[\w\u2581]{{3,40}}){BAR}>?")
+_TOKEN = re.compile(rf"(?:< ?)?({BAR}{{1,2}}) ?(/?[\w\u2581][\w\u2581:./-]{{2,60}}) ?{BAR}{{1,2}}(?: ?>)?")
 _LOOK_ALIKE = str.maketrans("\uff1c\uff1e\u2044\uff3b\uff3d\xa0", "<>/[] ")
 _CONTROL = re.compile("start|end|message|channel|constrain|sep", re.IGNORECASE)
 _OF_CALLS = re.compile(

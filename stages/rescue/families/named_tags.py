@@ -32,7 +32,7 @@ _NO_ARGUMENTS = re.compile(r"<(?:arguments|args|parameters|params|input|tool_inp
 _ATTRIBUTE_HEAD = re.compile(
     r"<(?P<outer>tool_call|function_call|tool|function|call|tool_use|invoke|action)\s+(?:\w+=[\"'][^\"'>]{0,80}[\"']\s+)?(?:name=[\"'](?P<name>[^\"'>]{1,200})[\"']|name=(?P<bare>[\w.:-]{1,200}+))[^>]{0,80}>\s*+"
 )
-_OWN_TAG = re.compile(r"<([A-Za-z_][\w.-]{0,120})(?:\s*+(/?)>|(?=\n?<[A-Za-z_]))")
+_OWN_TAG = re.compile(r"<([A-Za-z_][\w.-]{0,120})\s*+(/?)>")
 _OWN_ATTRIBUTES = re.compile(
     r"<([A-Za-z_][\w.-]{0,120})((?:\s+[\w.-]{1,80}=(?:\"[^\"<]{0,2000}\"|'[^'<]{0,2000}'|[^\s\"'<>=/]{1,200}))+)\s*+(?:/>|>\s{0,8}</\1>)"
 )
@@ -94,8 +94,6 @@ def _own_tag(text: str, start: int, names: Names) -> Read | None:
         follows = text.startswith("{", skip_blank(text, head.end())) or ELEMENT.match(text, head.end())
         return Read(start=start, end=body.end, damage=body.why, keep="") if follows else None
     claim, end = body
-    if head[2] is None:
-        claim = claim.guessed()
     return Read(start=start, end=end, claims=(claim,), keep="")
 
 
@@ -165,7 +163,7 @@ NAMED_ELEMENT = Family(
 OWN_TAG = Family(
     name="tool_tag",
     first="<",
-    opener=r"<(?=[A-Za-z_][\w.-]{0,120}(?:\s?/?>|\n?<[A-Za-z_]|\s[^<>]{1,2000}(?:/>|>\s{0,8}</)))",
+    opener=r"<(?=[A-Za-z_][\w.-]{0,120}(?:\s?/?>|\s[^<>]{1,2000}(?:/>|>\s{0,8}</)))",
     read=_own,
     own_tag=True,
 )

@@ -33,6 +33,13 @@ WHOLES = st.lists(VALUES, max_size=4) | st.dictionaries(st.text(), VALUES, max_s
         ('{"a":[1,2}', {"a": [1, 2]}, 1),
         ('{"a":{"b":1}', {"a": {"b": 1}}, 1),
         ('{"a":"say "hi" now"}', {"a": 'say "hi" now'}, 3),
+        ('{"a":"x", b":"y", "c: "z"}', {"a": "x", "b": "y", "c": "z"}, 0),
+        ('{"a" 1, "b""x";"c": true}', {"a": 1, "b": "x", "c": True}, 0),
+        ('{"a":"x""b":"y"}', {"a": "x", "b": "y"}, 0),
+        ('{""a": ""x", "b": /x/y, "c" -> "z"}', {"a": "x", "b": "/x/y", "c": "z"}, 4),
+        ('{"a": x y", "b": 2}', {"a": "x y", "b": 2}, 1),
+        ('{"a": "x, "b": "y"}', {"a": "x", "b": "y"}, 3),
+        ('{"a": {"b": "x}}</tool_call>', {"a": {"b": "x"}}, 3),
     ],
 )
 def test_a_damaged_value_and_what_its_repair_guesses(text: str, value: object, cost: int) -> None:

@@ -1,0 +1,59 @@
+"""Tags, tokens, names and keys that are damaged alike, whatever the format: what is read, and at what price."""
+
+import pytest
+
+from stages import rescue
+
+TOOLS = {"get_weather": ("city", "day_of_week"), "run_shell": ("command",), "write_file": ("path", "content")}
+PARIS = '{"city":"Paris"}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<invoke name="get_weather">\nparameter name="city">Paris</parameter>\n</invoke>',
+        '<invoke name="get_weather">\n<parameter name="city">Paris/parameter>\n</invoke>',
+        '<invoke name="get_weather">\n<parameter name="city">Paris</parameter\n</invoke>',
+        'invoke name="get_weather">\nparameter name="city">Parisparameter>\ninvoke>',
+        "<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n<parameter>\n<function>\n<tool_call>",
+        "<function=get_weather>\n<parameter=city>\nParis\n</>\n</function>",
+        "<tool_call>get_weather\n<ARG_KEY>city</ARG_KEY>\n<arg_value>Paris<arg_value/>\n</tool_call>",
+        "<Get_Weather>\n<city >Paris< /city>\n</get_weather>",
+        "<get\\_weather>\n<city>Paris</city>\n</get\\_weather>",
+        "\uff1cget_weather\uff1e<city>Paris\uff1c/city\uff1e</get_weather>",
+        '|tool_call_begin|functions.get_weather:0|tool_call_argument_begin|{"city":"Paris"}|tool_call_end|',
+    ],
+)
+def test_damaged_tags_are_read_as_a_guess(text: str) -> None:
+    (call,) = rescue.rescue(text, TOOLS).calls
+    assert (call.name, call.arguments, call.cost > 0) == ("get_weather", PARIS, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        (
+            '{"name": "get_weather", "arguments": {" City ": "Paris", "dayOfWeek": 2}}',
+            '{"city":"Paris","day_of_week":2}',
+        ),
+        ('{"name": "functionsget_weather3", "Arguments": {"city": "Paris"}}', '{"city": "Paris"}'),
+        ('{"name": "get_weather_2", "arguments": {"city": "Paris"}}', '{"city": "Paris"}'),
+        ('[get_weather(city="Paris"; day_of_week=2)]', '{"city":"Paris","day_of_week":2}'),
+        ('[get_weather(city=\u201cParis\u201d\uff0c "day_of_week"=2,)]', '{"city":"Paris","day_of_week":2}'),
+        ("[get_weather(city=place)]", None),
+    ],
+)
+def test_keys_and_names_in_other_spellings_and_damaged_python(text: str, arguments: str | None) -> None:
+    assert [call.arguments for call in rescue.rescue(text, TOOLS).calls] == ([arguments] if arguments else [])
+
+
+def test_a_value_with_markup_stays_as_it_is() -> None:
+    page = "<b>bold</b> and parameter> of a </parameter, <city>"
+    given = f'<parameter name="path">a.md</parameter><parameter name="content">{page}</parameter>'
+    text = f'<invoke name="write_file">{given}</invoke>'
+    (call,) = rescue.rescue(text, TOOLS).calls
+    assert (call.arguments, call.cost) == (f'{{"path":"a.md","content":"{page}"}}', 0)
+
+
+def test_an_object_beside_a_name_gives_no_empty_values() -> None:
+    assert not rescue.rescue('<tool_use>\nget_weather|name>\n<arguments>\n{"city": "Paris" "x}', TOOLS).calls
