@@ -57,6 +57,13 @@ def test_what_failed_for_good_is_not_tried_with_other_values(status: Status, kin
     assert values_to_try(tool(WHAT), state) == left
 
 
+def test_a_value_that_was_refused_with_an_example_is_tried_in_that_form_and_no_other() -> None:
+    refused = ToolCall(id="9", name="look", arguments='{"what":"7"}')
+    answer = Tool(call_id="9", name="look", text="no room 7; write it like '0012'", status="unresolved", turn=1)
+    state = seen('["B-2"]').say(Assistant(calls=(refused,), turn=1), answer)
+    assert values_to_try(tool(WHAT), state) == ("0007",)
+
+
 def test_an_example_in_an_answer_is_no_value_to_try() -> None:
     state = seen("A room is written like 'R-07', such as R-08; there are 'R-21' and R-22.")
     assert values_to_try(tool(WHAT), state) == ("R-21", "R-22")
