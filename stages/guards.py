@@ -61,6 +61,7 @@ from stages.rules import (
     still_withheld,
     succeeded_names,
     unknown_outcome,
+    welcomes_words,
 )
 from stages.schema import Check, Misfit, checker
 from stages.schema.canonical_json import canonical
@@ -547,6 +548,7 @@ def repetition(rules: Rules) -> Guard:
                     if unknown_outcome(bound[call.name], ledger)
                     else values_to_try(bound[call.name], state)[:_PROPOSED_CALLS],
                     written=call.name in once and answered_differently(ledger, call.name, call.arguments),
+                    words=welcomes_words(rules, ledger),
                 ),
             )
             for call, count in again

@@ -363,7 +363,8 @@ def text_for_forbidden(tool: str, wrong: Forbidden) -> str:
             instead = [other for other in wrong.others if other != tool]
             new = f"call {tool} with another value, such as {listed(map(quote, wrong.values))}" if wrong.values else ""
             other = f"call one of: {listed(instead)}" if instead else ""
-            then = " or ".join(filter(None, (other, new))) or "call it with other arguments"
+            answer = "answer in words" if wrong.words else ""
+            then = " or ".join(filter(None, (answer, other, new))) or "call it with other arguments"
             made = "you have made this very call" + (f" {wrong.times} times" if wrong.times > 1 else "")
             if wrong.written:
                 why = f"{made}, and it was done. Do not do it again;"

@@ -253,13 +253,14 @@ class Miscalculated(Struct, frozen=True, kw_only=True, tag="miscalculated"):
 class Repeated(Struct, frozen=True, kw_only=True, tag="repeated"):
     """A call that was already answered this many `times`; `others` may be called instead, `values` were not tried.
 
-    `written`: its answers differed, but it is a write.
+    `written`: its answers differed, but it is a write. `words`: the model may answer in words instead.
     """
 
     times: int
     others: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
     written: bool = False
+    words: bool = False
 
 
 class Incomplete(Struct, frozen=True, kw_only=True, tag="incomplete"):
