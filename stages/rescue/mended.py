@@ -30,16 +30,20 @@ _OF_CALLS = re.compile(
 )
 _NAMED = re.compile(r"[A-Za-z_][\w.-]{0,100}")
 _OPENED = re.compile(rf"<\s?/?({_WORD})")
+_IN_TAGS = frozenset({"element", "tool_xml", "tool_tag", "any_markup", "lines"})
 _LONGEST = 20_000
 """Characters of a text that is mended: of a longer one, much would be read twice."""
 
 
 def mended(text: str, found: Rescued, names: Names) -> str:
     """The text with sound tags; the same where nothing is to be mended, or what was found leaves no doubt."""
-    doubtful = found.damage or not found.calls or any(">" in call.arguments or call.cost for call in found.calls)
-    if not doubtful or len(text) > _LONGEST:
+    lost = bool(found.damage) or not found.calls
+    # The values of other families are delimited by more than tags.
+    doubtful = (call for call in found.calls if call.origin in _IN_TAGS)
+    if len(text) > _LONGEST or not (lost or any(">" in call.arguments or call.cost for call in doubtful)):
         return text
-    text = text.replace("\\_", "_").translate(_LOOK_ALIKE)
+    if lost:
+        text = text.replace("\\_", "_").translate(_LOOK_ALIKE)
     if "|" in text or "\uff5c" in text:
         text = _TOKEN.sub(_token, text)
     of_calls = any(_OF_CALLS.fullmatch(word) or names.knows(word) for word in {*_OPENED.findall(text)})

@@ -55,5 +55,12 @@ def test_a_value_with_markup_stays_as_it_is() -> None:
     assert (call.arguments, call.cost) == (f'{{"path":"a.md","content":"{page}"}}', 0)
 
 
+def test_a_clean_call_is_not_mended() -> None:
+    value = "a\\\\_b > c </path <path>"
+    text = f'<tool_call>{{"name": "run_shell", "arguments": {{"command": "{value}"}}}}</tool_call>'
+    (call,) = rescue.rescue(text, TOOLS).calls
+    assert (call.arguments, call.cost) == (f'{{"command": "{value}"}}', 0)
+
+
 def test_an_object_beside_a_name_gives_no_empty_values() -> None:
     assert not rescue.rescue('<tool_use>\nget_weather|name>\n<arguments>\n{"city": "Paris" "x}', TOOLS).calls
