@@ -340,12 +340,12 @@ def with_enum(tool: ToolSpec, values: tuple[str, ...], argument: str = "") -> To
     """The tool with that argument limited to the first of these values.
 
     Without `argument`, it is the only required text, and optional arguments are left out. Unchanged if the argument is
-    no text or whole number, or if its schema says more about its values.
+    no text or whole number, or if it is named and its schema says more about its values.
     """
     schema = msgspec.json.decode(tool.parameters, type=dict[str, Raw])
     name, properties = argument or _needed_text(tool) or "", tool.properties
     own: Json = msgspec.json.decode(properties.get(name, b"{}"))
-    kind = own.get("type") if isinstance(own, dict) and own.keys() <= ANY_VALUE else None
+    kind = own.get("type") if isinstance(own, dict) and (not argument or own.keys() <= ANY_VALUE) else None
     first = values[:_MOST_IN_ENUM]
     if kind == "integer":
         allowed: list[Json] = [int(v) for v in first if v.removeprefix("-").isdecimal() and len(v) < _DIGITS]

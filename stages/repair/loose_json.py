@@ -308,7 +308,9 @@ class Reader:
             self.position += 2 if self.text.startswith(("=>", "->", "=="), self.position) else 1
             if self.open[-1] != _CALL:
                 self.repairs.append("equals_sign")
-        elif following in ("{", "[") or _VALUE_BEGINS.match(self.text, self.position):
+        elif "inner_quotes" not in self.repairs and (
+            following in ("{", "[") or _VALUE_BEGINS.match(self.text, self.position)
+        ):
             self.repairs.append("missing_colon")
         else:
             raise self.broken()

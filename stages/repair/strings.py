@@ -94,13 +94,13 @@ def _delimited(text: str, body: int, delimiter: str) -> _Quoted | None:
 def _searched(text: str, start: int, quote: str, after: re.Pattern[str]) -> _Quoted | None:
     """A string that ends at its first quote followed by something that cannot be in a string."""
     may_be_lost = quote == '"' and after is not _AFTER_KEY
-    inner, end = False, 0
+    inner, doubled, end = False, False, 0
     if (
         text.startswith(quote, start + 1)
         and (third := text.find(quote, start + 2)) > 0
         and after.match(text, third + 1)
     ):
-        inner, start = True, start + 1  # doubled
+        inner, doubled, start = True, True, start + 1
     position = start + 1
     while found := _CLOSING[quote].search(text, position):
         position = found.end()
@@ -108,8 +108,9 @@ def _searched(text: str, start: int, quote: str, after: re.Pattern[str]) -> _Quo
             position += 1
         elif after.match(text, position):
             end = found.start()
-            if inner and text[end - 1] == quote and text.find(quote, start + 1, end) == end - 1:
-                end -= 1  # doubled
+            # Only where the opening one is doubled too: `12""` may be twelve inches.
+            if doubled and text[end - 1] == quote and text.find(quote, start + 1, end) == end - 1:
+                end -= 1
             break
         elif not inner and _JOINED.match(text, position):
             return None

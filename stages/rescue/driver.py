@@ -60,7 +60,7 @@ def rescuer(families: tuple[Family, ...] | Openers) -> Rescue:
         found = _gathered(visible, _reads(visible, known, tools), tools)
         if (whole := mended(visible, found, tools)) != visible:
             again = _gathered(whole, _reads(whole, known, tools), tools)
-            if is_better(again, found, tools):
+            if is_better(again, found, tools, visible):
                 return _guessed(again, "damaged_tags", len(text))
         return found
 

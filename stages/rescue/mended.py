@@ -6,8 +6,11 @@ Only tags of words that calls have, of tools and of parameters are mended. It is
 has no call, a damaged one or one with such tags in its values, and it counts only if more can be read.
 """
 
+import html
 import re
 from collections.abc import Mapping
+
+import msgspec
 
 from stages.repair.json_text import object_members
 from stages.rescue.found import FoundCall, Rescued
@@ -50,9 +53,17 @@ def mended(text: str, found: Rescued, names: Names) -> str:
     return _with_sound_tags(text, names) if of_calls or (" name=" in text and ">" in text) else text
 
 
-def is_better(again: Rescued, found: Rescued, names: Names) -> bool:
-    """Whether more was read of the mended text: no damage, more calls, more parameters, fewer tags in values."""
-    return _worth(again, names) > _worth(found, names)
+def is_better(again: Rescued, found: Rescued, names: Names, text: str) -> bool:
+    """Whether more was read of the mended text: no damage, more calls, more parameters, fewer tags in values.
+
+    Never with a value that the text does not have: `cat < input > out` is a command, and no tag was lost in it.
+    """
+    if _worth(again, names) <= _worth(found, names):
+        return False
+    plain = f"{text}\n{html.unescape(text)}"
+    values = (raw for call in again.calls for raw in (object_members(call.arguments) or {}).values())
+    texts = (msgspec.json.decode(bytes(raw), type=str) for raw in values if bytes(raw).startswith(b'"'))
+    return all(line.strip() in plain for value in texts for line in value.splitlines())
 
 
 def _worth(found: Rescued, names: Names) -> tuple[bool, int, int, int]:

@@ -19,8 +19,8 @@ _TOKEN = re.compile(r"<[^<>]{0,40}>")
 _SUFFIX = re.compile(r"(?:[:#!@~]\d{1,6}|[:#_-]call[_-]\w{1,40}|\(\)|<[|\uff5c/].{0,40})$", re.DOTALL)
 """A call's number or id, empty parentheses, and the control token that gpt-oss lets slip into a name."""
 
-_NUMBERED = re.compile(r"(?:functions?_?)?(.+?)_?\d{0,3}")
-"""A name with a number behind it, and Kimi's namespace without its dot."""
+_NUMBERED = re.compile(r"functions?_?(.+?)_?\d{0,3}")
+"""Kimi's namespace without its dot, and the call's number; alone, a number belongs to the name (`convert_v2`)."""
 
 _NOT_A_LETTER = re.compile(r"[\W_]+")
 LONGEST_NAME = 200

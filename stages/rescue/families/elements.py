@@ -121,7 +121,7 @@ def joined_arguments(given: dict[str, list[str]]) -> str:
 
     A name that was given several values is an array: whether the tool takes one is its schema's business.
     """
-    values = ((key, one[0] if len({*one}) == 1 else f"[{','.join(one)}]") for key, one in given.items())
+    values = ((key, one[0] if len(one) == 1 else f"[{','.join(one)}]") for key, one in given.items())
     return "{" + ",".join(f"{json_quoted(key)}:{value}" for key, value in values) + "}"
 
 

@@ -167,7 +167,7 @@ def test_an_argument_is_limited_to_what_is_left(own: object, values: tuple[str, 
 def test_the_only_required_text_is_limited_and_optional_arguments_are_left_out() -> None:
     schema = {
         "type": "object",
-        "properties": {"what": {"type": "string"}, "when": {"type": "string"}},
+        "properties": {"what": {"type": "string", "minLength": 1}, "when": {"type": "string"}},
         "required": ["what"],
     }
     spec = ToolSpec(name="look", description="", parameters=Raw(msgspec.json.encode(schema)))

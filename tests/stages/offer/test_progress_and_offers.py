@@ -296,7 +296,9 @@ def test_the_correction_says_what_to_do_instead() -> None:
     assert objection.call == again
     assert "you have made this very call 3 times" in render(objection)
     assert "call one of: finish" in render(objection), "nobody is sent to a write"
-    worded = repetition(replace(RULES, on_text="accept", required=()))(State(history=(), ledger=as_run(ledger)), (again,))
+    worded = repetition(replace(RULES, on_text="accept", required=()))(
+        State(history=(), ledger=as_run(ledger)), (again,)
+    )
     assert not isinstance(worded, Stop)
     assert "Use that answer; then answer in words or call one of: finish" in render(worded[0])
     moved_on = replace(ledger, turn=4, progress=4)

@@ -1,5 +1,6 @@
 """Tags, tokens, names and keys that are damaged alike, whatever the format: what is read, and at what price."""
 
+import msgspec
 import pytest
 
 from stages import rescue
@@ -37,7 +38,7 @@ def test_damaged_tags_are_read_as_a_guess(text: str) -> None:
             '{"city":"Paris","day_of_week":2}',
         ),
         ('{"name": "functionsget_weather3", "Arguments": {"city": "Paris"}}', '{"city": "Paris"}'),
-        ('{"name": "get_weather_2", "arguments": {"city": "Paris"}}', '{"city": "Paris"}'),
+        ('{"name": "get_weather_2", "arguments": {"city": "Paris"}}', None),
         ('[get_weather(city="Paris"; day_of_week=2)]', '{"city":"Paris","day_of_week":2}'),
         ('[get_weather(city=\u201cParis\u201d\uff0c "day_of_week"=2,)]', '{"city":"Paris","day_of_week":2}'),
         ("[get_weather(city=place)]", None),
@@ -64,3 +65,28 @@ def test_a_clean_call_is_not_mended() -> None:
 
 def test_an_object_beside_a_name_gives_no_empty_values() -> None:
     assert not rescue.rescue('<tool_use>\nget_weather|name>\n<arguments>\n{"city": "Paris" "x}', TOOLS).calls
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("<function=run_shell>\n<parameter=command>\n{}\n</parameter>\n</function>", "cat < input > out"),
+        ("<run_shell><command>{}</command></run_shell>", "sort <input >output"),
+        ('<invoke name="run_shell"><parameter name="command">{}</parameter></invoke>', "List<name > x = </ name >"),
+    ],
+)
+def test_what_looks_like_a_damaged_tag_in_a_value_stays(text: str, command: str) -> None:
+    (call,) = rescue.rescue(text.format(command), TOOLS).calls
+    assert (msgspec.json.decode(call.arguments), call.cost) == ({"command": command}, 0)
+
+
+def test_a_value_is_not_rewritten_where_a_tag_is_mended() -> None:
+    given = "<parameter=path>\nmy\\_file.md\n</parameter>\n<parameter=content>\nx\n</parameter"
+    text = f"<function=write_file>\n{given}\n</function"
+    assert all("my_file" not in call.arguments for call in rescue.rescue(text, TOOLS).calls)
+
+
+def test_equal_values_of_a_parameter_given_twice_are_a_list() -> None:
+    text = "<function=run_shell><parameter=command>5</parameter><parameter=command>5</parameter></function>"
+    (call,) = rescue.rescue(text, TOOLS).calls
+    assert call.arguments == '{"command":["5","5"]}'
