@@ -290,13 +290,21 @@ class Database:
             self.client.enqueue_in_transaction(connection, options, text)
 
     def enqueue_after(
-        self, ended: SegmentRow, options: EnqueueOptions, text: str, *, retried: str = "", unless: str = ""
+        self,
+        ended: SegmentRow,
+        options: EnqueueOptions,
+        text: str,
+        *,
+        retried: str = "",
+        unless: str = "",
+        uncancel: str = "",
     ) -> bool:
         """Enqueue a segment, unless the run of the `ended` one has gone on since, or the segment `unless` exists.
 
-        `retried`: the new output of the `ended` one, if the segment is the next of the same run. Returns whether it is
-        enqueued. All in one transaction, which locks that output: of several retries and following messages at the same
-        time, one succeeds.
+        `retried`: the new output of the `ended` one, if the segment is the next of the same run; `uncancel`: the first
+        segment of that run, whose mark for cancellation is removed. Returns whether it is enqueued. All in one
+        transaction, which locks that output: of several retries and following messages at the same time, one succeeds,
+        and only that one removes the mark.
         """
         made, runs, segment = self._outputs, self._runs, options.get("workflow_id")
         same = sa.and_(made.c.workflow_uuid == ended.id, made.c.output == ended.output)
@@ -310,6 +318,10 @@ class Database:
             if retried:  # only the first segment of a run has no parent
                 child = sa.update(runs).where(runs.c.workflow_uuid == segment)
                 connection.execute(child.values(parent_workflow_id=ended.id))
+            if uncancel:
+                unmarked = "json_remove(attributes, '$.cancel')" if self.sqlite else "attributes - 'cancel'"
+                marked = sa.update(runs).where(runs.c.workflow_uuid == uncancel)
+                connection.execute(marked.values(attributes=sa.literal_column(unmarked)))
             connection.commit()
             return True
 

@@ -469,8 +469,6 @@ class Runs:
             setup=next((one.setup for one in prepared if isinstance(one, Prepared)), segment.setup),
             heard=await self._heard(row),
         )
-        if first.attributes.get("cancel") is True:  # after it had halted
-            await self._database.client.update_workflow_attributes_async(first.id, {"cancel": False}, merge=True)
         options: EnqueueOptions = {
             "workflow_name": WORKFLOW,
             "queue_name": queue_of(segment.workflow),
@@ -485,6 +483,7 @@ class Runs:
             written(following),
             retried=written(Next(number=following.number, retried=True)),
             unless=segment_id(successor, 0),
+            uncancel=first.id,  # it may have been cancelled after it had halted
         ):
             followed = bool(await self.rows([segment_id(successor, 0)]))
             does = f"halted, and its conversation continues in {successor}" if followed else "being retried already"

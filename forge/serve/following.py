@@ -17,7 +17,17 @@ from forge.durable.runs import EventReader, Run, Runs
 from forge.errors import RunError
 from forge.serve.views import event_view, run_view
 from forge.workflow.workflow import Workflow
-from stages.events import Event, RunFailed, RunFinished, RunHalted, RunStarted, Stamped, ToolProgressed
+from stages.events import (
+    Event,
+    ModelFailed,
+    RunFailed,
+    RunFinished,
+    RunHalted,
+    RunStarted,
+    Stamped,
+    ToolProgressed,
+    TurnStarted,
+)
 
 _log = logging.getLogger("forge.serve")
 
@@ -89,6 +99,14 @@ class Following:
             self.live = [one for one in self.live if one[0][0] >= effects]
             self.dropped += 1
 
+    def discard(self, effects: int) -> None:
+        """Drop the live events after so many effects: the next one failed, or is performed again, and told them."""
+        kept = [one for one in self.live if one[0][0] < effects]
+        if len(kept) < len(self.live):
+            self.live = kept
+            if not kept:  # otherwise no reader has come further than to these
+                self.dropped += 1
+
 
 class Followings:
     """The runs being followed. When `closing` is set, the server is stopping and readers are disconnected."""
@@ -125,6 +143,8 @@ class Followings:
         else:
             self._drop(run)  # the effect is recorded, or performed again
             if followed is not None:
+                if isinstance(stamped.event, TurnStarted | ModelFailed | RunHalted):
+                    followed.discard(stamped.sequence[0])  # those of a reply wait for its record
                 followed.dirty = True
                 self._look.set()
 

@@ -14,6 +14,8 @@ from forge import Approved, Limits, Rejected, Scripted, Workflow, call, durable,
 from forge.connection import Connection, Setup
 from forge.durable import Run, Runs
 from forge.durable.database import Database, StoredJson
+from forge.durable.records import SegmentEnd
+from forge.durable.runs import _output
 from forge.errors import CallbackError, DefinitionError, ForgeError, RunError
 from stages.effect import Fault, NeedsInput, Replied, Reply, Send
 from stages.events import Connected, ModelFailed, RunFinished, RunHalted, Steered
@@ -186,6 +188,25 @@ async def refuse_two_ways_on(database: str | Path) -> None:
         went_on = (await runs.get(second)).segment
         followed = second in {one.follows for one in (await runs.list(conversation="ann")).runs}
         assert [went_on > 0, followed].count(True) == 1, both
+
+
+@asynchronous
+async def test_a_retry_that_comes_too_late_undoes_no_cancellation(tmp_path: Path) -> None:
+    database = tmp_path / "runs.db"
+    async with durable.worker(till, database=database, backend=Scripted([AWAY])) as runs:
+        run = await runs.start(till, "Pay order A")
+        await until_over(runs, run)
+    async with durable.client(database) as runs:
+        row = await runs._last(run)
+        end, steps = _output(row), await runs.steps(row.id)
+        assert isinstance(end, SegmentEnd)
+        await runs.cancel(run)
+        await runs.retry(run)
+        assert (await runs._first(run)).attributes.get("cancel") is not True
+        await runs.cancel(run)  # the person has thought again
+        assert "is being retried already" in await refused(runs._ask_again(row, end, steps))
+    async with durable.worker(till, database=database, backend=Scripted([AWAY])) as runs:
+        assert (await until_over(runs, run)).state == "cancelled"
 
 
 @asynchronous

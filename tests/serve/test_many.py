@@ -10,7 +10,10 @@ import httpx
 from forge import Scripted, Workflow, call, durable
 from forge.durable import Run
 from forge.serve.following import Following, Followings, Reading
-from stages.effect import Fault
+from stages.effect import Fault, Reply
+from stages.events import Event, ModelFailed, ModelReplied, RunHalted, Stamped, TurnStarted
+from stages.halt import BackendFailed
+from stages.wire.deltas import Delta, TextDelta
 from tests.durable.till import finish, get_order
 from tests.memory.running import asynchronous
 from tests.serve.served import serving
@@ -107,6 +110,36 @@ async def test_who_joins_the_readers_of_a_halted_run_hears_that_it_is_retried(tm
             assert b"event: halted" in (told := slow.take())
             assert told.index(b"event: finished") > told.index(b"event: halted")
             assert slow.done
+
+
+def test_what_a_failed_call_told_is_dropped_and_what_a_reply_told_is_shown_until_it_is_recorded() -> None:
+    followings = Followings(asyncio.Event())
+    followed = Following(Run(id="run", workflow="flow", state="running", begun="", updated=""))
+    followings._followed["run"] = followed
+    halt = BackendFailed(fault=Fault(kind="unreachable", detail="nobody is there"), attempts=1)
+
+    def stamped(event: Event | Delta, *sequence: int) -> Stamped:
+        effects, number = sequence
+        return Stamped(run="run", agent="flow", sequence=(effects, number), event=event)
+
+    started = TurnStarted(turn=1, prompt_tokens=1, context_tokens=0, calls_left=9)
+    followed.add([stamped(started, 2, 0)])
+    reading = Reading(followed, (2, 0))
+    followings.heard(stamped(TextDelta(text="half"), 2, 0))
+    assert b"half" in reading.take()
+    ends = [stamped(ModelFailed(turn=1, problem="away"), 2, 1), stamped(RunHalted(halt=halt), 2, 2)]
+    for one in ends:
+        followings.heard(one)
+    followed.add(ends)
+    assert b"half" not in (told := Reading(followed, None).take())
+    assert b"event: halted" in told
+    # It is retried: the same reader hears all of the reply, also when the next turn has begun before it is recorded.
+    followings.heard(stamped(TextDelta(text="whole"), 2, 2))
+    reply = ModelReplied(turn=1, reply=Reply(text="whole"))
+    for one in (stamped(reply, 3, 0), stamped(started, 3, 1)):
+        followings.heard(one)
+    assert b"whole" in reading.take()
+    assert reading.take() == b""
 
 
 def test_many_clients_at_once(tmp_path: Path) -> None:
