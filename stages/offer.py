@@ -232,6 +232,15 @@ def without_refused_call(rules: Rules, state: State, so_far: Offer) -> Offer:
     return left if so_far.words or any(tool.effect != "write" for tool in left.tools) else so_far
 
 
+def answer_only(rules: Rules, state: State, so_far: Offer) -> Offer:
+    """Words alone, if they are welcome and the last reply only repeated a call.
+
+    Only if writes without any rule are on offer: the model may have done what was asked without noticing.
+    """
+    again = any(attempt.turn == state.ledger.turn for attempt in repeated_attempts(state.ledger))
+    return replace(so_far, tools=()) if again and rules.unruled and so_far.words else so_far
+
+
 # The narrowings of values: fewer values for an argument of a tool that stays on offer. The same calls stay legal.
 
 _MOST_LISTED = 600
@@ -287,6 +296,7 @@ NARROWINGS: Mapping[str, Narrowing] = MappingProxyType(
             other_steps, 'replies brought nothing new, and other steps are pending; without=["other_steps"] offers all'
         ),
         "refused_call": Narrowing(without_refused_call, "its call was just refused"),
+        "answer_only": Narrowing(answer_only, "the last reply only made a call again, so the next one is the answer"),
         "seen_values": Narrowing(seen_values, "its grounded arguments must be values that were seen", always=True),
         "looked_up_values": Narrowing(looked_up_values, "others were not looked up yet", always=True),
         "given_numbers": Narrowing(given_numbers, "calculations must use numbers that were seen", always=True),

@@ -277,6 +277,15 @@ def test_a_write_is_made_once() -> None:
     assert desk.done == ["Ana: I am late."]
 
 
+def test_after_a_call_that_was_made_before_the_model_answers() -> None:
+    desk = Desk()
+    model = desk.run(READ, READ, "She is on her way.")
+    assert offered(model.requests[2]) == {"words"}
+    assert [held for held in desk.events if isinstance(held, events.HeldBack)] == [
+        events.HeldBack(turn=3, tools=("read_messages", "send_message"), by="answer_only")
+    ]
+
+
 def test_a_value_that_nobody_gave_is_not_written() -> None:
     desk = Desk()
     model = desk.run(call("send_message", to="Jane Smith", text="I am late."), "Who is meant?")
