@@ -156,6 +156,33 @@ def everything(  # noqa: PLR0917 - every kind of type once
     """
 
 
+class Rising(pydantic.BaseModel):
+    level: Literal["low", "high"]
+
+
+def of_levels(
+    default: Literal["low", "high"],
+    model: Rising,
+    data: Annotated[dict[str, Any], msgspec.Meta(extra_json_schema={"examples": [{"enum": ["high", "low"]}]})],
+) -> None:
+    """Take one order, and data that looks like a schema."""
+
+
+def of_both_orders(rising: Literal["low", "high"], falling: Literal["high", "low"], model: Rising) -> None:
+    """Take two orders of the same choices."""
+
+
+def test_choices_stay_as_they_are_written_and_nothing_else_is_reordered() -> None:
+    one = parameters(of_levels)["properties"]
+    assert one["default"]["enum"] == ["low", "high"]
+    assert one["model"]["properties"]["level"]["enum"] == ["low", "high"]
+    assert one["data"]["examples"] == [{"enum": ["high", "low"]}]
+    both = parameters(of_both_orders)["properties"]
+    assert [both[name]["enum"] for name in ("rising", "falling")] == [["high", "low"]] * 2  # sorted
+    assert both["model"]["properties"]["level"]["enum"] == ["low", "high"]
+    assert "$pydantic" not in json.dumps([one, both])
+
+
 def test_the_schema_of_every_kind_of_type() -> None:
     schema = parameters(everything)
     assert schema["properties"] == {

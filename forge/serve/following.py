@@ -48,7 +48,8 @@ class Following:
 
     def __init__(self, run: Run, live: Iterable[tuple[Sequence, bytes]] = ()) -> None:
         self.id = run.id
-        self.readers = 0
+        self.readers = self.joined = 0
+        """Its readers now, and ever."""
         self.told: list[tuple[Sequence, bytes]] = []
         """All recorded events, encoded for the stream."""
         self.live = [*live]
@@ -180,6 +181,7 @@ class Followings:
         elif followed.over and followed.problem is None:  # read again, because a retry may have continued it
             followed.over, followed.dirty, followed.status = False, True, None
         followed.readers += 1
+        followed.joined += 1
         self._look.set()
         try:
             yield followed
@@ -217,6 +219,7 @@ class Followings:
             one.end(RunError(f"the run {one.id} was deleted", "unknown"))
 
     async def _refresh(self, runs: Runs, one: Following, status: tuple[str, str]) -> None:
+        joined = one.joined
         try:
             async with self._reading:
                 # The state before the events, so that the end is told after all of them.
@@ -230,6 +233,9 @@ class Followings:
         if _seen(run) != _seen(one.run):
             one.states += 1
         one.run, one.over = run, run.over and one.reader.over
+        if one.over and joined != one.joined:  # read again for who joined meanwhile, perhaps after a retry
+            one.over, one.dirty, one.status = False, True, None
+            self._look.set()
         one.wake()
 
 

@@ -153,30 +153,42 @@ def schemas_of(hints: Sequence[object]) -> tuple[list[Schema], Schema]:
         hook = functools.partial(_pydantic_schema, inner, taken)
         schemas, defined = msgspec.json.schema_components(hints, schema_hook=hook, ref_template="#/$defs/{name}")
         if inner.keys().isdisjoint(defined):
-            made = [*schemas], {**inner, **defined}
-            _as_written([*made[0], made[1]], hints)
-            return made
+            _as_written([*schemas, *defined.values()], hints)
+            return [*schemas], {**inner, **defined}
         # Only now is it known which names msgspec needs for itself.
         taken = frozenset(defined)
+
+
+_BY_PYDANTIC = "$pydantic"
+"""Marks the schema of a pydantic model within those of msgspec, until `_as_written` has passed it by."""
+
+_DATA = ("default", "examples", "const")
+"""Keys whose values are data, not schemas."""
 
 
 def _as_written(part: Json, hints: Iterable[object]) -> None:
     """Put the choices of each Literal and Enum in the order of their definition; msgspec sorts them.
 
-    Small models prefer the first choice, so the order is the author's.
+    Small models prefer the first choice, so the order is the author's. Choices that the types have in two orders stay
+    sorted, since a schema does not say which of the types it is of. Pydantic keeps the order itself.
     """
-    written = (_choices(one) for hint in hints for one in _nested_types(hint))
-    orders = {msgspec.json.encode(sorted(one, key=repr)): one for one in written if one}
+    orders: dict[bytes, list[Json]] = {}
+    for one in (_choices(one) for hint in hints for one in _nested_types(hint)):
+        key = msgspec.json.encode(sorted(one, key=repr))
+        orders[key] = one if orders.get(key, one) == one else []
 
     def put(part: Json) -> None:
         if isinstance(part, list):
             for item in part:
                 put(item)
-        elif isinstance(part, dict):
+        elif isinstance(part, dict) and not part.pop(_BY_PYDANTIC, False):
             if isinstance(choices := part.get("enum"), list):
-                part["enum"] = orders.get(msgspec.json.encode(sorted(choices, key=repr)), choices)
-            for item in part.values():
-                put(item)
+                part["enum"] = orders.get(msgspec.json.encode(sorted(choices, key=repr))) or choices
+            for name, item in part.items():
+                if name == "properties" and isinstance(item, dict):
+                    put([*item.values()])  # whose names may be any
+                elif name not in _DATA:
+                    put(item)
 
     put(part)
 
@@ -270,7 +282,7 @@ def _pydantic_schema(definitions: Schema, taken: Iterable[str], kind: type) -> S
         named = {f"{name}{ending}": one for name, one in inner.items()} if isinstance(inner, dict) else {}
         if not any(name in taken or definitions.get(name, one) != one for name, one in named.items()):
             definitions.update(named)
-            return schema
+            return {**schema, _BY_PYDANTIC: True}
     raise TypeError(f"{kind.__name__} refers to more than 1000 models of one name")
 
 

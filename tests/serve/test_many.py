@@ -112,6 +112,27 @@ async def test_who_joins_the_readers_of_a_halted_run_hears_that_it_is_retried(tm
             assert slow.done
 
 
+@asynchronous
+async def test_the_end_of_a_run_is_read_again_for_who_joins_while_it_is_read(tmp_path: Path) -> None:
+    model = Scripted([Fault(kind="unreachable", detail="nobody is there")])
+    flow = Workflow("flow", tools=[get_order, finish], terminal_tool="finish")
+    followings = Followings(asyncio.Event())
+    async with durable.worker(flow, database=tmp_path / "runs.db", backend=model) as runs:
+        run = await runs.start(flow, "Look at A")
+        await runs.result(run)
+        followings._runs = runs
+        halted = await runs.get(run)
+        async with followings.of(halted, flow) as first:
+            reading = asyncio.ensure_future(followings._refresh(runs, first, ("", "")))
+            await asyncio.sleep(0)
+            async with followings.of(halted, flow):
+                await reading
+                assert not first.over
+                assert first.dirty
+            await followings._refresh(runs, first, ("", ""))
+            assert first.over
+
+
 def test_what_a_failed_call_told_is_dropped_and_what_a_reply_told_is_shown_until_it_is_recorded() -> None:
     followings = Followings(asyncio.Event())
     followed = Following(Run(id="run", workflow="flow", state="running", begun="", updated=""))
