@@ -19,12 +19,12 @@ from forge.backends.doctor.facts import (
 from forge.backends.endpoints import TokenList
 from forge.backends.profile import named_profile
 from forge.backends.questions import ServerAnswer, decoded
+from stages import rescue
 from stages.confidence.measure import ALTERNATIVES
 from stages.effect import Reply, Request
 from stages.message import History, System, User
 from stages.reasoning import split_reasoning
 from stages.repair.decoding import decode
-from stages.rescue import rescue
 from stages.rescue.found import FoundCall
 from stages.schema import Fits, checker, project
 from stages.tool import ToolSpec
@@ -321,7 +321,8 @@ _HELLO = (User(text="Say hello, nothing else."),)
 
 def in_text(said: Reply) -> tuple[FoundCall, ...]:
     """The calls that a reply contains as text."""
-    return rescue(said.text, _PARAMETERS).calls
+    # By its package: its grammars are compiled by the first use, and a server known from earlier needs none.
+    return rescue.rescue(said.text, _PARAMETERS).calls
 
 
 def _read_calls(facts: Facts, answer: ServerAnswer, said: Reply | None) -> _Read:
