@@ -26,6 +26,7 @@ from stages.effect import (
 )
 from stages.execution import (
     batch_record,
+    call_digest,
     settled_outcome,
     unanswered_calls,
     unknown_outcomes_after,
@@ -182,5 +183,5 @@ def _decided(state: State, batch: Batch, ask: Ask, decision: Approved | Rejected
         return state.to(Executed(batch=replace(batch, approved=(*batch.approved, ask.call.id))))
     reason = nudges.not_approved(ask.call.name, decision.reason, in_doubt=ask.in_doubt is not None)
     unrun = NotRun(call_id=ask.call.id, reason=reason)
-    remembered = state.note(rejected=(*state.ledger.rejected, ask.digest))
+    remembered = state.note(rejected=(*state.ledger.rejected, call_digest(ask.call)))
     return remembered.to(Executed(batch=batch.with_results(unrun)))

@@ -139,7 +139,7 @@ class Execute(Struct, frozen=True, kw_only=True, gc=False, tag="execute"):
 
 
 class Ask(Struct, frozen=True, kw_only=True, gc=False, tag="ask"):
-    """Ask a person whether this call may run; `digest` ties the answer to the call.
+    """Ask a person whether this call may run; `digest` ties the answer to this question.
 
     `in_doubt`: an earlier call to the same tool, often the same call, whose outcome is unknown. A person who knows the
     outcome answers with `Settled`; an approval runs this call anyway. `problem`: what is wrong with the arguments that
@@ -324,7 +324,7 @@ class Results(Struct, frozen=True, kw_only=True, gc=False, tag="results"):
 
 
 class Approved(Struct, frozen=True, kw_only=True, gc=False, tag="approved"):
-    """The call identified by `digest` may run, with the person's own arguments (JSON text) if `edited` is set.
+    """The call that was asked about may run, with the person's own arguments (JSON text) if `edited` is set.
 
     They are checked like the model's own: by the tool's schema and the guards (`stages.execution`).
     """

@@ -5,7 +5,7 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from stages import nudges
-from stages.effect import Ask, Execute, Failed, NotRun, Paused
+from stages.effect import Execute, Failed, NotRun, Paused
 from stages.execution import (
     Specs,
     batch_record,
@@ -14,6 +14,7 @@ from stages.execution import (
     judged_results,
     next_group,
     paused_call,
+    question,
     terminal_success,
     unanswered_calls,
     without_lost_pauses,
@@ -98,7 +99,7 @@ def _awaiting(state: State, batch: Batch, group: tuple[ToolCall, ...], specs: Sp
         spec = specs.get(call.name)
         unsure = unknown_outcome(spec, state.ledger) if spec is not None else None
         if (unsure or (spec is not None and spec.approval)) and call.id not in batch.approved:
-            return Awaiting(effect=Ask(call=call, digest=call_digest(call), in_doubt=unsure), batch=batch)
+            return Awaiting(effect=question(call, unsure), batch=batch)
         retriable = retriable and spec is not None and spec.retriable
         delegates = delegates or (spec is not None and spec.delegates)
     budget = state.ledger.budget if delegates else None

@@ -42,8 +42,19 @@ _READS_AT_ONCE = 4
 
 
 def call_digest(call: ToolCall) -> str:
-    """The digest of a call's tool and arguments, to which an approval is bound; formatting makes no difference."""
+    """The digest of a call's tool and arguments; formatting makes no difference."""
     return hashlib.sha256(f"{call.name}\0{canonical(call.arguments)}".encode()).hexdigest()
+
+
+def question(call: ToolCall, in_doubt: ToolCall | None = None, problem: str = "") -> Ask:
+    """The question whether this call may run.
+
+    An answer that arrives twice must not answer the next question, which may be about the same call: approving a call
+    is one thing, approving it again after it may have run is another. So the digest differs between them.
+    """
+    about = (call_digest(call), call.id, in_doubt.id if in_doubt else "", "edited" if problem else "")
+    digest = hashlib.sha256("\0".join(about).encode()).hexdigest()
+    return Ask(call=call, digest=digest, in_doubt=in_doubt, problem=problem)
 
 
 def unanswered_calls(batch: Batch) -> tuple[ToolCall, ...]:
@@ -287,7 +298,7 @@ def edit_refused(phase: Edited, problem: str) -> Awaiting | Executed:
     """Ask the person once more, with what is wrong; the second time, the call is answered as not run."""
     ask, batch = phase.ask, phase.batch
     if not ask.problem:
-        return Awaiting(effect=replace(ask, problem=problem), batch=batch)
+        return Awaiting(effect=question(ask.call, ask.in_doubt, problem), batch=batch)
     unrun = NotRun(call_id=ask.call.id, reason=nudges.badly_edited(ask.call.name, problem))
     return Executed(batch=batch.with_results(unrun))
 

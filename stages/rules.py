@@ -479,7 +479,7 @@ def may_have_meant_a_call(rules: Rules, state: State) -> bool:
     ledger = state.ledger
     if "ask_once" in rules.without or not rules.unruled or ledger.asked_to_act >= 0 or ledger.budget.calls < _ENOUGH:
         return False
-    called = ledger.successes or ledger.attempts
+    called = ledger.successes or ledger.attempts or ledger.rejected
     return not called and any(tool.name in rules.unruled for tool in legal_tools(rules, state))
 
 

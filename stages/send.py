@@ -3,8 +3,8 @@
 from msgspec.structs import replace
 
 from stages.budget import charged, over_budget
-from stages.effect import Ask, Send, Spending
-from stages.execution import call_digest
+from stages.effect import Send, Spending
+from stages.execution import call_digest, question
 from stages.halt import DeadEnd, Halt, OutcomeUnknown
 from stages.message import Assistant, call_id
 from stages.options import checked
@@ -54,5 +54,4 @@ def _question(rules: Rules, state: State) -> State | Halt | None:
         return None
     again = replace(unsure, id=call_id(ledger.ids + 1))
     said = Assistant(calls=(again,), turn=ledger.turn)
-    ask = Ask(call=again, digest=call_digest(again), in_doubt=unsure)
-    return state.note(ids=ledger.ids + 1).to(Awaiting(effect=ask, batch=Batch(said=said)))
+    return state.note(ids=ledger.ids + 1).to(Awaiting(effect=question(again, unsure), batch=Batch(said=said)))

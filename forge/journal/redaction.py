@@ -24,7 +24,7 @@ from stages.effect import (
     Succeeded,
     Unresolved,
 )
-from stages.execution import call_digest
+from stages.execution import question
 from stages.reading.replies import ReplyRead
 from stages.repair.decoding import decode, nested
 from stages.schema.value import Json
@@ -414,7 +414,9 @@ class Redactor:
                 self._called(call.name, call.arguments)
                 # The digest is a hash of the arguments, so guesses could be tested against it.
                 arguments = str(self._marks.hidden(call.arguments))
-                self._marks.replace(about.digest, call_digest(replace(call, arguments=arguments)))
+                self._marks.replace(
+                    about.digest, question(replace(call, arguments=arguments), about.in_doubt, about.problem).digest
+                )
             case Replied(reply=reply):
                 self._replied(reply)
             case Results(results=results):

@@ -23,7 +23,7 @@ from stages.budget import with_budget
 from stages.deliver import reopened
 from stages.effect import Ask, Budget, Execute
 from stages.events import MessageAdded
-from stages.execution import call_digest, unanswered_calls
+from stages.execution import question, unanswered_calls
 from stages.halt import BackendFailed
 from stages.message import History, ToolCall
 from stages.saved import current
@@ -80,8 +80,8 @@ def _problems(workflow: Workflow, state: State) -> Iterator[str]:
         case Awaiting(effect=Ask() as ask) | Edited(ask=ask):
             if ask.call not in left:
                 yield f"it asks about a call of {ask.call.name} that is not waiting for an answer"
-            if ask.digest != call_digest(ask.call):
-                yield f"its question about {ask.call.name} is bound to arguments other than the call's"
+            if ask != question(ask.call, ask.in_doubt, ask.problem):
+                yield f"its question about {ask.call.name} is not bound to that call and its arguments"
         case _:
             pass
 

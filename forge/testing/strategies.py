@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from stages.compaction import ContextBudget, Meter, estimate
 from stages.effect import (
-    Ask,
     Budget,
     CallResult,
     Execute,
@@ -31,7 +30,7 @@ from stages.effect import (
     Unresolved,
     Usage,
 )
-from stages.execution import call_digest
+from stages.execution import question
 from stages.message import (
     NUDGES,
     WARNINGS,
@@ -421,13 +420,13 @@ def _prepared(folded: Folded) -> Prepared:
 
 
 def _underway(said: Assistant) -> SearchStrategy[Awaiting]:
-    effects = (Execute(calls=said.calls), Ask(call=said.calls[0], digest=call_digest(said.calls[0])))
+    effects = (Execute(calls=said.calls), question(said.calls[0]))
     return st.builds(Awaiting, effect=st.sampled_from(effects), batch=st.just(Batch(said=said)))
 
 
 def _edited(said: Assistant, arguments: SearchStrategy[str]) -> SearchStrategy[Edited]:
     """The first call, approved with other arguments, which may or may not match its tool."""
-    ask = Ask(call=said.calls[0], digest=call_digest(said.calls[0]))
+    ask = question(said.calls[0])
     written = arguments | texts()
     return written.map(lambda text: Edited(batch=Batch(said=said), ask=ask, arguments=text))
 

@@ -15,13 +15,13 @@ from rich.cells import cell_len
 from forge.cli.approval import Approver, Decision, EditWanted, choices, decided, edited, question_lines, visible
 from forge.cli.chat.faces import PlainFace
 from stages.effect import Approved, Ask, Rejected, Settled, Unanswered
-from stages.execution import call_digest
+from stages.execution import question
 from stages.message import ToolCall
 
 
 def asks(arguments: dict[str, object]) -> Ask:
     call = ToolCall(id="call_000000002", name="pay", arguments=json.dumps(arguments, ensure_ascii=False))
-    return Ask(call=call, digest=call_digest(call))
+    return question(call)
 
 
 values = st.recursive(

@@ -10,8 +10,9 @@ from forge import Workflow, replay, resume, resume_journal, run_sync, tool
 from forge.errors import ApprovalError, ForgeError, as_error
 from forge.guardrails import Guardrails
 from forge.interpreters.scripted import Scripted, call, calls
+from stages.deliver import deliver
 from stages.effect import Approved, Ask, Execute, Rejected
-from stages.execution import call_digest
+from stages.execution import question
 from stages.halt import ApprovalNeeded
 from stages.message import Assistant, Tool, ToolCall
 from stages.saved import load, save
@@ -59,6 +60,28 @@ def test_with_nobody_to_ask_the_run_ends_at_once_and_asks_when_it_is_resumed(tmp
     done = asyncio.run(resume_journal(other.workflow, path, backend=Scripted([END]), ask=other.ask))
     assert (done.unwrap().value, bank.paid, other.paid) == ("ok", [5], [5])
     assert replay(path, other.workflow) == done
+
+
+def test_an_answer_that_arrives_twice_does_not_answer_the_next_question() -> None:
+    """Questions about the same call differ: after a crash, a new call, another edit. Formatting makes no difference."""
+    first = question(CALL)
+    spaced = question(replace(CALL, arguments='{ "amount": 5.0 }'))
+    others = [question(CALL, CALL), question(replace(CALL, id="call_2")), question(CALL, problem="too much")]
+    assert first.digest == spaced.digest
+    assert len({first.digest, *(other.digest for other in others)}) == 4
+    for other in others:
+        waits = State(history=(), phase=Awaiting(effect=other, batch=Batch(said=Assistant(calls=(other.call,)))))
+        with pytest.raises(ValueError, match="does not answer"):
+            deliver(waits, Approved(digest=first.digest))
+
+
+def test_after_a_no_the_model_is_not_asked_whether_something_is_left_to_do() -> None:
+    bank = Bank(False)
+    balance = tool(name="balance", effect="read")(lambda: 5)
+    workflow = Workflow("bank", tools=[balance, tool(approval=True)(bank.pay), bank.finish], on_text="accept")
+    model = Scripted([PAY, "I did not pay."])
+    assert run_sync(workflow, "Pay.", backend=model, ask=bank.ask).unwrap().value == "I did not pay."
+    assert len(model.requests) == 2
 
 
 def test_a_call_that_was_rejected_is_not_asked_about_again_unchanged() -> None:
@@ -109,7 +132,7 @@ def asks(about: ToolCall, bound_to: str) -> State:
 FORGED: list[tuple[str, State, str]] = [
     ("another version", State(history=(), version=99), "the state is of version 99, and this forge reads version"),
     ("a vanished tool", waits_for(GONE), "it waits for a call of transfer; the workflow's tools are: pay, finish"),
-    ("a vanished tool, asked about", asks(GONE, call_digest(GONE)), "it waits for a call of transfer"),
+    ("a vanished tool, asked about", asks(GONE, question(GONE).digest), "it waits for a call of transfer"),
     (
         "a vanished tool, later",
         State(history=(), phase=Executed(batch=Batch(said=Assistant(calls=(GONE,))))),
@@ -127,7 +150,7 @@ FORGED: list[tuple[str, State, str]] = [
     ),
     ("no yes", waits_for(CALL), "it runs pay without the approval that it needs"),
     ("a call of no reply", waits_for(run=(CALL,)), "it runs a call of pay that is not waiting"),
-    ("a yes to something else", asks(CALL, call_digest(WRONG)), "is bound to arguments other than the call's"),
+    ("a yes to something else", asks(CALL, question(WRONG).digest), "is not bound to that call and its arguments"),
 ]
 
 
