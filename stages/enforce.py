@@ -15,8 +15,18 @@ from stages.execution import (
 )
 from stages.halt import Halt
 from stages.message import ToolCall
-from stages.nudges import Say, in_forges_words, refusals
-from stages.objection import Guard, Objection, Stop, Verdict, not_a_guard, not_a_verdict, with_mistakes
+from stages.objection import (
+    Guard,
+    Objection,
+    Say,
+    Stop,
+    Verdict,
+    in_forges_words,
+    not_a_guard,
+    not_a_verdict,
+    refusals,
+    with_mistakes,
+)
 from stages.options import OptionError, checked
 from stages.pipeline import Stage, name_of, on
 from stages.progress import attempts_since_progress

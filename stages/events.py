@@ -1,10 +1,12 @@
 """Events: what happened in a run, for whoever watches it, computed from two states and the outcome between them."""
 
 from collections.abc import Iterator
+from enum import Enum
 from typing import assert_never
 
 from msgspec import Struct
 from msgspec.json import decode
+from msgspec.structs import asdict
 
 from stages.deliver import cut_short
 from stages.effect import (
@@ -270,6 +272,12 @@ class RunFailed(Struct, frozen=True, kw_only=True, tag="failed"):
     problem: str
 
 
+Notice = Nudged | Warned | HeldBack | SummaryFailed | FellBack | HistoryCompacted | PrefixLost
+"""Events that people are only told of: `told` has the words, and every place that shows events takes them from there.
+
+To the log and to telemetry each goes with its `facts`.
+"""
+
 Event = (
     RunStarted
     | Connected
@@ -281,21 +289,70 @@ Event = (
     | ApprovalAnswered
     | ToolProgressed
     | ToolsReturned
-    | Nudged
-    | Warned
     | Steered
-    | HeldBack
     | MessageAdded
     | SummaryAsked
-    | SummaryFailed
-    | FellBack
-    | HistoryCompacted
-    | PrefixLost
     | BackendReplaced
     | RunFinished
     | RunHalted
     | RunFailed
+    | Notice
 )
+
+
+class Told(Struct, frozen=True):
+    """A notice in words.
+
+    `label` and `text` are a row in a terminal, none if the label is empty; `title` and `details` are for a page, which
+    shows the label and the text without them; `log` quotes no model, tool or user, and is the `facts` if empty.
+    """
+
+    label: str
+    text: str
+    title: str = ""
+    details: str = ""
+    log: str = ""
+
+
+def told(event: Notice) -> Told:
+    """What is told of the event."""
+    match event:
+        case Nudged(kind=kind, text=text):
+            return Told("nudge", text, log=f"model told: {kind.value}")
+        case Warned(kind=kind, text=text):
+            label = "note" if kind is Kind.PROGRESS_NOTE else "warning"
+            return Told(label, text, "Told", text, log=f"model told: {kind.value}")
+        case HeldBack(turn=turn, what=what, why=why):
+            row = f"not offered: {what} ({why})"
+            return Told("held", row, f"Not offered: {what}. {why}", log=f"turn {turn}: {row}")
+        case SummaryFailed(problem=problem):
+            title = "The summary cannot be used"
+            return Told("summary", f"not used: {problem}", title, problem, log="the summary cannot be used")
+        case FellBack(reason=reason):
+            log = "the server refused tools: prompted from now on"
+            return Told("mode", f"falling back to prompted: {reason}", "Tools are now in the prompt", reason, log)
+        case HistoryCompacted(compaction=cut):
+            tokens = f"{cut.tokens_before:,} → {cut.tokens_after:,} tokens"
+            fewer = f"{cut.messages_before} → {cut.messages_after} messages"
+            log = f"compacted: {cut.tokens_before} to {cut.tokens_after} tokens, phase {cut.phase}"
+            return Told("compact", f"{tokens}, {fewer}, phase {cut.phase}", f"History shortened: {tokens}", log=log)
+        case PrefixLost(turn=turn, kept_tokens=kept, lost_tokens=lost, cause=cause):
+            # Small losses are frequent and cheap.
+            label = "prefix" if lost > (kept + lost) // 4 else ""
+            row = f"{kept} of {kept + lost} tokens of the last prompt kept ({cause})"
+            log = f"turn {turn}: {lost} of {kept + lost} tokens of the last prompt changed ({cause})"
+            return Told(label, row, f"The server must evaluate {lost:,} tokens again", log=log)
+        case _:
+            assert_never(event)
+
+
+def facts(event: Notice) -> dict[str, int | float | str]:
+    """The numbers and the words of fixed lists in an event: what cannot quote a model, a tool or a user."""
+    return {
+        name: value.value if isinstance(value, Enum) else value
+        for name, value in asdict(event).items()
+        if name != "turn" and isinstance(value, int | float | Enum)
+    }
 
 
 # Stamped events: what `on_event`, the log, telemetry and `forge serve` receive.

@@ -26,8 +26,8 @@ from stages.effect import (
     Unresolved,
 )
 from stages.message import Kind, Message, Status, Tool, ToolCall, User
-from stages.nudges import after_answer, render
-from stages.objection import Objection
+from stages.nudges import after_answer
+from stages.objection import Objection, render
 from stages.order import Use, judged_by
 from stages.progress import attempt_of, success_of
 from stages.schema.canonical_json import canonical

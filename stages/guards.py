@@ -25,6 +25,7 @@ from stages.message import Assistant, Kind, Tool, ToolCall, is_user_input
 from stages.nudges import asked_back
 from stages.objection import (
     Custom,
+    Forbidden,
     Guard,
     Incomplete,
     Miscalculated,
@@ -77,6 +78,19 @@ from stages.seen import (
 )
 from stages.state import Edited, Ledger, State
 from stages.tool import RECALL, Grounded, ToolSpec
+
+# A guard that judges each call by itself.
+
+
+def each_call(judge: Callable[[State, ToolCall], Forbidden | None]) -> Guard:
+    """The guard that objects to the calls in which `judge` finds something wrong."""
+
+    def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
+        return [Objection(call=call, wrong=wrong) for call in calls if (wrong := judge(state, call))]
+
+    guard.__qualname__ = getattr(judge, "__qualname__", "guard")  # traces name a guard by it
+    return guard
+
 
 # Required steps: no terminal call before every one of them has succeeded.
 
@@ -325,17 +339,12 @@ def grounding(rules: Rules) -> Guard:
     """Object to calls that have an ungrounded value. Counts as a refusal; the budget bounds it."""
     bound = {tool.name: tool for tool in rules.tools if tool.grounded}
 
-    def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
-        found = [
-            (call, made_up)
-            for call in calls
-            if call.name in bound and (made_up := ungrounded_values(bound[call.name], call.arguments, state))
-        ]
-        return [
-            Objection(call=call, wrong=_ungrounded(rules, state, bound[call.name], made_up)) for call, made_up in found
-        ]
+    def guard(state: State, call: ToolCall) -> Ungrounded | None:
+        tool = bound.get(call.name)
+        made_up = ungrounded_values(tool, call.arguments, state) if tool else ()
+        return _ungrounded(rules, state, tool, made_up) if tool and made_up else None
 
-    return guard
+    return each_call(guard)
 
 
 def _ungrounded(rules: Rules, state: State, tool: ToolSpec, made_up: _MadeUp) -> Ungrounded:
@@ -396,17 +405,12 @@ def no_unseen_values(rules: Rules) -> Guard:
     """
     free = {tool.name: tool for tool in rules.tools if tool.name in rules.unruled}
 
-    def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
-        found = []
-        for call in calls:
-            if call.name in free and (unseen := _unseen(free[call.name], call, state)):
-                others = tuple(
-                    t.name for t in offered_tools(rules, state) if t.name != call.name and t.effect == "read"
-                )
-                found.append(Objection(call=call, wrong=Ungrounded(values=unseen, others=others)))
-        return found
+    def guard(state: State, call: ToolCall) -> Ungrounded | None:
+        unseen = _unseen(free[call.name], call, state) if call.name in free else ()
+        reads = (one.name for one in offered_tools(rules, state) if one.effect == "read") if unseen else ()
+        return Ungrounded(values=unseen, others=tuple(name for name in reads if name != call.name)) if unseen else None
 
-    return guard
+    return each_call(guard)
 
 
 def _unseen(tool: ToolSpec, call: ToolCall, state: State) -> tuple[Unseen, ...]:
@@ -466,18 +470,13 @@ def no_placeholders(rules: Rules) -> Guard:
     """Object to such calls. Counts as a refusal; the budget bounds it."""
     tools = {tool.name: tool for tool in rules.tools}
 
-    def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
-        found = [(call, placeholder_arguments(call, tools, state)) for call in calls if call.name in tools]
-        return [
-            Objection(
-                call=call,
-                wrong=Placeholder(arguments=values, again=not unknown_outcome(tools[call.name], state.ledger)),
-            )
-            for call, values in found
-            if values
-        ]
+    def guard(state: State, call: ToolCall) -> Placeholder | None:
+        found = placeholder_arguments(call, tools, state) if call.name in tools else ()
+        return (
+            Placeholder(arguments=found, again=not unknown_outcome(tools[call.name], state.ledger)) if found else None
+        )
 
-    return guard
+    return each_call(guard)
 
 
 # Questions: none to the user that only repeats the user's own message, as small models do.
@@ -486,21 +485,13 @@ def no_placeholders(rules: Rules) -> Guard:
 def no_echoes(tool: str, argument: str) -> Guard:
     """Object to calls of the tool whose argument repeats the user's last message. Counts as a refusal."""
 
-    def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
-        said = next(filter(is_user_input, reversed(state.history)), None)
-        if said is None:
-            return []
-        words = _words(said.text)
-        return [
-            Objection(call=call, wrong=Custom(text=asked_back(tool)))
-            for call in calls
-            if call.name == tool
-            and words
-            and isinstance(asked := decode(_members, call.arguments).get(argument), str)
-            and _words(asked) == words
-        ]
+    def guard(state: State, call: ToolCall) -> Custom | None:
+        said = next(filter(is_user_input, reversed(state.history)), None) if call.name == tool else None
+        words = _words(said.text) if said else []
+        asked = decode(_members, call.arguments).get(argument) if words else None
+        return Custom(text=asked_back(tool)) if isinstance(asked, str) and _words(asked) == words else None
 
-    return guard
+    return each_call(guard)
 
 
 def _words(text: str) -> list[str]:
@@ -591,14 +582,12 @@ def calculated(rules: Rules) -> Guard:
         for c in t.calculated
     }
 
-    def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
-        return [
-            Objection(call=call, wrong=_miscalculated(rules, state, bound[call.name], problems))
-            for call in calls
-            if call.name in bound and (problems := _problems(bound[call.name], call.arguments, state, checks))
-        ]
+    def guard(state: State, call: ToolCall) -> Miscalculated | None:
+        tool = bound.get(call.name)
+        problems = _problems(tool, call.arguments, state, checks) if tool else ()
+        return _miscalculated(rules, state, tool, problems) if tool and problems else None
 
-    return guard
+    return each_call(guard)
 
 
 def _problems(tool: ToolSpec, arguments: str, state: State, checks: _Checks) -> tuple[Miscalculation, ...]:

@@ -11,7 +11,6 @@ from stages.effect import Refused, Reply, Said
 from stages.execution import edit_refused
 from stages.halt import BadReplies, Halt, ToolsFailing
 from stages.message import Assistant, Kind, ToolCall, User, call_id
-from stages.nudges import Say, in_a_sentence, in_forges_words, refusals, render, repeats_beside
 from stages.objection import (
     AmongWords,
     BadArguments,
@@ -24,7 +23,13 @@ from stages.objection import (
     NothingDone,
     Objection,
     OnlyRepeats,
+    Say,
+    in_a_sentence,
+    in_forges_words,
     mistake_of,
+    refusals,
+    render,
+    repeats_beside,
     with_mistakes,
 )
 from stages.options import checked

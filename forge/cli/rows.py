@@ -10,7 +10,7 @@ from forge.journal.replaying import ending
 from stages import events
 from stages.effect import CallResult, InDoubt, Paused, Reply, Succeeded
 from stages.execution import result_text
-from stages.message import Kind, ToolCall
+from stages.message import ToolCall
 from stages.wire.deltas import Delta
 
 _STYLES = MappingProxyType(
@@ -49,6 +49,10 @@ def rows(event: events.Event | Delta) -> Iterator[LabelledText]:
     """The rows of an event; none for the start of a turn, which is a heading, and for parts of a reply."""
     if isinstance(event, Delta):
         return
+    if isinstance(event, events.Notice):
+        if (told := events.told(event)).label:
+            yield run_row(told.label, told.text)
+        return
     match event:
         case (
             events.RunStarted()
@@ -73,25 +77,8 @@ def rows(event: events.Event | Delta) -> Iterator[LabelledText]:
         case events.ApprovalAsked(call=call, in_doubt=in_doubt, problem=problem):
             why = ", because it may have run already" if in_doubt else f": {problem}" if problem else ""
             yield run_row("approval", f"{call.name} {call.arguments} needs a person's approval{why}")
-        case events.Nudged(text=text):
-            yield run_row("nudge", text)
-        case events.Warned(kind=kind, text=text):
-            yield run_row("note" if kind is Kind.PROGRESS_NOTE else "warning", text)
-        case events.HeldBack(what=what, why=why):
-            yield run_row("held", f"not offered: {what} ({why})")
         case events.SummaryAsked(messages=messages):
             yield run_row("summary", f"asked for, of the first {messages} messages")
-        case events.SummaryFailed(problem=problem):
-            yield run_row("summary", f"not used: {problem}")
-        case events.FellBack(reason=reason):
-            yield run_row("mode", f"falling back to prompted: {reason}")
-        case events.HistoryCompacted(compaction=cut):
-            fewer = f"{cut.messages_before} → {cut.messages_after} messages"
-            yield run_row("compact", f"{cut.tokens_before:,} → {cut.tokens_after:,} tokens, {fewer}, phase {cut.phase}")
-        case events.PrefixLost(kept_tokens=kept, lost_tokens=lost, cause=cause):
-            # Small losses are frequent and cheap.
-            if lost > (kept + lost) // 4:
-                yield run_row("prefix", f"{kept} of {kept + lost} tokens of the last prompt kept ({cause})")
         case events.BackendReplaced(halt=halt):
             yield run_row("mode", f"continuing with the next fallback: {explain(halt)}")
         case events.RunFinished(outcome=outcome):

@@ -37,8 +37,7 @@ from forge.workflow.workflow import StepOptions, Workflow
 from stages.effect import Approved, Ask, CallResult, Execute, Failed, Outcome, Rejected, Replied, Results, Send
 from stages.guards import prerequisites, required_steps
 from stages.message import ToolCall
-from stages.nudges import refusals, render
-from stages.objection import Guard, Stop, mistake_of, with_mistakes
+from stages.objection import Guard, Stop, mistake_of, refusals, render, with_mistakes
 from stages.repair.decoding import decode, sound
 from stages.rules import Calls, Limits, Rules, completed, pending
 from stages.saved import without_memory

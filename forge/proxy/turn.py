@@ -18,8 +18,7 @@ from stages import Stage, fold, on, pipeline, send
 from stages.deliver import deliver
 from stages.effect import Execute, Fault, RawCall, Replied, Reply, Request, Send
 from stages.message import History, Tool, ToolCall, call_id, is_nudge
-from stages.nudges import unmarked
-from stages.objection import AmongWords, BadArguments, BesideDamage, Guessed, Stop, UnknownTool
+from stages.objection import AmongWords, BadArguments, BesideDamage, Guessed, Stop, UnknownTool, unmarked
 from stages.pipeline import advance
 from stages.reading.replies import Judged
 from stages.rules import Rules, needed_tools, pending

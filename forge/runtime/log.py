@@ -96,20 +96,8 @@ def _line(event: events.Event | Delta) -> str:
                     case _:
                         became.append(f"{one.call_id} {type(one).__name__}")
             return f"results: {', '.join(became)}"
-        case events.Nudged(kind=kind) | events.Warned(kind=kind):
-            return f"model told: {kind.value}"
-        case events.HeldBack(turn=turn, what=what, why=why):
-            return f"turn {turn}: not offered: {what} ({why})"
         case events.SummaryAsked(turn=turn, messages=count):
             return f"turn {turn}: summary asked for, of {count} messages"
-        case events.HistoryCompacted(compaction=cut):
-            return f"compacted: {cut.tokens_before} to {cut.tokens_after} tokens, phase {cut.phase}"
-        case events.PrefixLost(turn=turn, kept_tokens=kept, lost_tokens=lost, cause=cause):
-            return f"turn {turn}: {lost} of {kept + lost} tokens of the last prompt changed ({cause})"
-        case events.FellBack():
-            return "the server refused tools: prompted from now on"
-        case events.SummaryFailed():
-            return "the summary cannot be used"
         case events.RunFinished(outcome=outcome):
             return f"finished: {type(outcome).__name__}"
         case events.RunHalted(halt=halt):
@@ -118,6 +106,9 @@ def _line(event: events.Event | Delta) -> str:
             return f"halted: {type(halt).__name__}; goes on with the next of the fallbacks"
         case events.ModelFailed(turn=turn, attempts=attempts):
             return f"turn {turn}: no reply, {attempts} attempts"
+        case _ if isinstance(event, events.Notice):
+            known = ", ".join(f"{name} {value}" for name, value in events.facts(event).items())
+            return events.told(event).log or f"{event.__struct_config__.tag}: {known}"
         case _:
             return ""  # the other events tell of it, or the caller's exception
 

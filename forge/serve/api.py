@@ -237,7 +237,10 @@ class RunEvent(Stamped, frozen=True, kw_only=True):
     """An event of a run or of an agent within it, or a delta of a reply, as `forge runs events` prints it too.
 
     Some fields are always empty here: see `forge.serve.views.event_view`. `explanation` says in a sentence why the run
-    halted or changed its backend, or why tools are held back.
+    halted or changed its backend, or why tools are held back. `title` and `details` are what people are told of a
+    notice (`stages.events.told`).
     """
 
     explanation: str = ""
+    title: str = ""
+    details: str = ""

@@ -1,8 +1,8 @@
 """Runs, workflows and events as callers of the API see them. Pure."""
 
-from typing import assert_never
+from typing import TypeVar
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 from msgspec.structs import asdict, replace
 
 from forge.durable.runs import Run, Served, workflow_of
@@ -12,9 +12,11 @@ from forge.workflow.checks import placeholders
 from stages import effect as effects
 from stages import events
 from stages.events import Stamped
-from stages.halt import BackendFailed, BadReplies, Halt
+from stages.halt import BadReplies, Halt
 from stages.rules import required_tools
 from stages.wire import deltas
+
+T = TypeVar("T")
 
 
 def run_view(run: Run) -> api.RunView:
@@ -68,72 +70,49 @@ def event_view(stamped: Stamped) -> api.RunEvent | None:
     events cover the rest), raw responses of the model's server, sealed reasoning, token probabilities, exceptions of
     tools, a paused tool's saved state, and results beyond the text that the model is shown, which can be far longer.
     """
-    event, explanation = stamped.event, ""
+    event, explanation, title, details = stamped.event, "", "", ""
     match event:
         case events.MessageAdded() | deltas.Ended() | deltas.ReasoningDelta(text=""):
             return None
-        case deltas.ReasoningDelta():
-            event = replace(event, sealed="")
-        case deltas.Retry(fault=fault):
-            event = replace(event, fault=replace(fault, body=""))
         case events.ModelReplied(reply=reply):
-            event = replace(event, reply=replace(reply, reasoning=event.thought, sealed="", tokens=()))
-        case events.ToolsReturned(results=results):
-            event = replace(event, results=tuple(map(_result, results)))
+            event = replace(event, reply=replace(reply, reasoning=event.thought))
         case events.HeldBack(why=why):
             explanation = why
         case events.BackendReplaced(halt=halt) | events.RunHalted(halt=halt):
-            event, explanation = replace(event, halt=_halt(halt)), explain(halt)
-        case (
-            events.RunStarted()
-            | events.Connected()
-            | events.TurnStarted()
-            | events.ModelFailed()
-            | events.CallsAccepted()
-            | events.ApprovalAsked()
-            | events.ApprovalAnswered()
-            | events.ToolProgressed()
-            | events.Nudged()
-            | events.Warned()
-            | events.Steered()
-            | events.SummaryAsked()
-            | events.SummaryFailed()
-            | events.FellBack()
-            | events.HistoryCompacted()
-            | events.PrefixLost()
-            | events.RunFinished()
-            | events.RunFailed()
-            | deltas.TextDelta()
-            | deltas.Reclassified()
-            | deltas.CallStarted()
-            | deltas.CallDelta()
-        ):
+            explanation = explain(halt)
+        case _:
             pass
-        case _:
-            assert_never(event)
-    return api.RunEvent(**{**asdict(stamped), "event": event}, explanation=explanation)
+    if isinstance(event, events.Notice):
+        told = events.told(event)
+        title, details = (told.title, told.details) if told.title else (told.label.capitalize(), told.text)
+    whole = {**asdict(stamped), "event": _public(event)}
+    return api.RunEvent(**whole, explanation=explanation, title=title, details=details)
 
 
-def _result(result: effects.CallResult) -> effects.CallResult:
-    match result:
-        case effects.Succeeded():
-            return replace(result, value=Raw(b"null"))
-        case effects.Failed():
-            return replace(result, error="")
-        case effects.Paused():
-            return replace(result, saved="", answer="")
-        case _:
-            return result
-
-
-def _halt(halt: Halt) -> Halt:
-    match halt:
+def _public(value: T) -> T:
+    """The value without the fields that callers must not see, in whatever event it occurs."""
+    match value:
+        case effects.Reply():
+            return replace(value, sealed="", tokens=())
+        case deltas.ReasoningDelta():
+            return replace(value, sealed="")
+        case effects.Fault():
+            return replace(value, body="")
         case BadReplies():
-            return replace(halt, raw="")
-        case BackendFailed(fault=fault):
-            return replace(halt, fault=replace(fault, body=""))
+            return replace(value, raw="")
+        case effects.Succeeded():
+            return replace(value, value=Raw(b"null"))
+        case effects.Failed():
+            return replace(value, error="")
+        case effects.Paused():
+            return replace(value, saved="", answer="")
+        case Struct():
+            inner = {name: _public(part) for name, part in asdict(value).items() if isinstance(part, Struct | tuple)}
+            return replace(value, **inner) if inner else value
+        case tuple():
+            return type(value)(map(_public, value))
         case _:
-            return halt
+            return value
 
 
 def _question(asks: effects.Ask, until: str) -> api.Question:

@@ -86,6 +86,8 @@ TOOL_OUTCOME = "forge.tool.outcome"
 PROXY_OUTCOME = "forge.proxy.outcome"
 
 RETRY, RESCUE, REPAIR, CORRECTION = "forge.retry", "forge.rescue", "forge.repair", "forge.correction"
-WARNING, COMPACTION, FALLBACK, HELD_BACK = "forge.warning", "forge.compaction", "forge.fallback", "forge.held_back"
-APPROVAL, PREFIX_LOST, SUMMARY_FAILED = "forge.approval", "forge.prefix_lost", "forge.summary_failed"
-MODEL_FAILED, BACKEND_REPLACED, STEERED = "forge.model_failed", "forge.backend_replaced", "forge.steered"
+COMPACTION, HELD_BACK, APPROVAL = "forge.compaction", "forge.held_back", "forge.approval"
+BACKEND_REPLACED, STEERED = "forge.backend_replaced", "forge.steered"
+
+NOTICES = {"nudged": CORRECTION, "warned": "forge.warning", "fell_back": "forge.fallback"}
+"""The names of notices (`stages.events.Notice`) that are not `forge.` and their own."""

@@ -107,7 +107,7 @@ class _Run(_Operation):
         at = self.chat.span if self.chat else self.span
         if not at.is_recording():
             return
-        if isinstance(event, _OF_THE_NEXT):
+        if isinstance(event, events.Notice) and not isinstance(event, _OF_THE_LAST):
             self._ahead += _noted(event)
             return
         for name, attributes in _noted(event):
@@ -142,8 +142,8 @@ _PASSED_OVER = frozenset(
 )
 """Events that spans already cover; these are the most frequent ones."""
 
-_OF_THE_NEXT = events.Warned | events.HeldBack | events.PrefixLost | events.HistoryCompacted
-"""Events that belong to the request about to be sent."""
+_OF_THE_LAST = events.Nudged | events.SummaryFailed | events.FellBack
+"""Notices of the reply that has come; the others are of the request about to be sent."""
 
 _run: ContextVar[_Run | None] = ContextVar("forge_telemetry_run", default=None)
 
@@ -472,21 +472,11 @@ def _noted(event: events.Event | Delta) -> Iterator[tuple[str, Attributes]]:
                     yield names.RESCUE, {names.TOOL_NAME: call.name, "form": call.origin}
                 if call.repairs:
                     yield names.REPAIR, {names.TOOL_NAME: call.name, "repairs": call.repairs}
-        case events.Nudged(kind=kind):
-            yield names.CORRECTION, {"kind": kind.value}
-        case events.Warned(kind=kind):
-            yield names.WARNING, {"kind": kind.value}
         case events.HistoryCompacted(compaction=cut):
             tokens = {"tokens_before": cut.tokens_before, "tokens_after": cut.tokens_after}
             yield names.COMPACTION, {"phase": cut.phase, **tokens}
-        case events.SummaryFailed():
-            yield names.SUMMARY_FAILED, {}
-        case events.FellBack():
-            yield names.FALLBACK, {}
         case events.HeldBack(tools=tools, by=by, values=values):
             yield names.HELD_BACK, {"tools": tools, "by": by, "values": values}
-        case events.PrefixLost(kept_tokens=kept, lost_tokens=lost):
-            yield names.PREFIX_LOST, {"kept_tokens": kept, "lost_tokens": lost}
         case events.ApprovalAsked(call=call):
             yield names.APPROVAL, {names.TOOL_NAME: call.name, "asked": True}
         case events.ApprovalAnswered(approved=approved):
@@ -495,6 +485,9 @@ def _noted(event: events.Event | Delta) -> Iterator[tuple[str, Attributes]]:
             yield names.BACKEND_REPLACED, {"halt": type(halt).__name__}
         case events.Steered():
             yield names.STEERED, {}
+        case _ if isinstance(event, events.Notice):
+            tag = str(event.__struct_config__.tag)
+            yield names.NOTICES.get(tag, f"forge.{tag}"), {**events.facts(event)}
         case _:
             pass
 

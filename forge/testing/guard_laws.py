@@ -13,8 +13,7 @@ from forge.testing.laws import BrokenLawError, listing, short_text, try_every, t
 from forge.testing.strategies import TOOL_NAMES, batches, states
 from stages.halt import Halt
 from stages.message import ToolCall
-from stages.nudges import render
-from stages.objection import Guard, Stop, Verdict, not_a_verdict
+from stages.objection import Guard, Stop, Verdict, not_a_verdict, render
 from stages.state import State
 
 

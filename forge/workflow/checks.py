@@ -16,8 +16,7 @@ from stages.compaction import Compacted, Compactor
 from stages.confidence.measure import Prior, WhenUnsure, closed_arguments
 from stages.guards import GUARDS, CompletionCheck, PastCall, sees_results
 from stages.halt import CannotFit
-from stages.nudges import Correction, Reword
-from stages.objection import Guard, NudgeKind
+from stages.objection import Correction, Guard, NudgeKind, Reword
 from stages.offer import NARROWINGS
 from stages.options import did_you_mean, unfit_function
 from stages.order import Use

@@ -17,7 +17,7 @@ from stages.compaction import Meter, TieredCompact
 from stages.confidence.decide import LARGER, ask_again, hear, settle, think_first, weigh
 from stages.confidence.measure import AskLarger, WhenUnsure
 from stages.halt import Halt
-from stages.nudges import in_own_words
+from stages.objection import in_own_words
 from stages.pipeline import StuckError, advance
 from stages.reading.replies import ReplyRead, reader
 from stages.rescue.markers import Grammars, Openers

@@ -55,8 +55,7 @@ from stages.effect import Budget
 from stages.fold import FailedAttempts, Reasoning
 from stages.guards import CompletionCheck, guards_of, sees_results, tool_calls
 from stages.message import History
-from stages.nudges import Reword
-from stages.objection import Guard, NudgeKind, not_a_guard
+from stages.objection import Guard, NudgeKind, Reword, not_a_guard
 from stages.options import Count, Options, Share, refuse_unknown, wrong_options
 from stages.order import Use
 from stages.pipeline import Stage
@@ -249,7 +248,7 @@ class Workflow(Generic[R_co]):
     (`stages.guards.PastCall`). If it returns a text, the call does not run, and the model is told that text.
     `without`: names of guards and narrowings of the offer to turn off (docs/guards.md).
     `nudges`: your own texts for forge's corrections, by kind: a text with placeholders, or a function of the
-    `Correction` (see `stages.nudges`).
+    `Correction` (see `stages.objection`).
     `result`: a type. The model gets an extra terminal tool that takes its fields, and the run's value is an instance.
     `stages`: the stages of a turn, in running order; a string names one of forge's, a function is your own.
     `unsure`: what to do about calls that the model is not sure of (docs/confidence.md). The backend must return

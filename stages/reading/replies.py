@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from stages import reading, rescue
 from stages.effect import RawCall, Reply
 from stages.message import Assistant
-from stages.nudges import cut_beside, no_such_tool, quote
-from stages.objection import AmongWords, BadArguments, BesideDamage, Guessed, Unfit, UnknownTool
+from stages.nudges import cut_beside, quote
+from stages.objection import AmongWords, BadArguments, BesideDamage, Guessed, Unfit, UnknownTool, no_such_tool
 from stages.reading.toolset import Toolset, toolset_of
 from stages.reasoning import split_reasoning
 from stages.repair.json_text import FoundJson, json_at

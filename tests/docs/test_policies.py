@@ -7,8 +7,7 @@ from msgspec import Raw
 from forge.proxy.policy import applied
 from forge.proxy.policy_file import policy_from_toml
 from stages.message import ToolCall
-from stages.nudges import unmarked
-from stages.objection import Guard, Objection, Stop
+from stages.objection import Guard, Objection, Stop, unmarked
 from stages.rules import Rules
 from stages.state import State
 from stages.tool import ToolSpec

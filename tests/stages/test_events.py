@@ -1,6 +1,10 @@
 """Events: each transition is told once, in the order in which a person would tell it."""
 
+from typing import get_args
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import Raw
 from msgspec.structs import replace
 
@@ -31,6 +35,7 @@ from stages.events import (
     MessageAdded,
     ModelFailed,
     ModelReplied,
+    Notice,
     Nudged,
     RunFinished,
     SummaryAsked,
@@ -38,9 +43,11 @@ from stages.events import (
     ToolsReturned,
     TurnStarted,
     closing,
+    facts,
     following,
     new_messages,
     observe,
+    told,
 )
 from stages.message import Assistant, Kind, Tool, ToolCall, User
 from stages.state import (
@@ -162,3 +169,13 @@ def test_a_reshaped_history_adds_no_message() -> None:
     assert new_messages(BEFORE, BEFORE.say(User(text="More."))) == (User(text="More."),)
     assert new_messages(BEFORE.say(User(text="More.")), BEFORE) == ()
     assert new_messages(BEFORE, replace(BEFORE, history=(User(text="Stop."), User(text="More.")))) == ()
+
+
+@pytest.mark.parametrize("kind", get_args(Notice), ids=lambda kind: str(kind.__name__))
+@given(data=st.data())
+def test_every_notice_has_words_and_what_is_logged_of_it_quotes_nobody(kind: type[Notice], data: st.DataObject) -> None:
+    quoted = {name: "QUOTED" for name in ("text", "problem", "reason") if name in kind.__struct_fields__}
+    event = replace(data.draw(st.from_type(kind)), **quoted)
+    words = told(event)
+    assert words.title or (words.label and words.text)
+    assert "QUOTED" not in words.log + str(facts(event))

@@ -81,9 +81,9 @@ export const follow = async (run, heard, connected, signal) => {
     if (id && last && !later(id, last)) return;
     if (id) last = id;
     if (type === "state") over = ["completed", "halted", "cancelled", "failed"].includes(told.state);
-    const { event, turn = 0, explanation, parent } = told;
+    const { event, turn = 0, explanation, title, details, parent } = told;
     try {
-      heard(type === "state" ? { type, run: told } : { ...event, id, turn, explanation, within: parent ? told : null });
+      heard(type === "state" ? { type, run: told } : { ...event, id, turn, explanation, title, details, within: parent ? told : null });
     } catch (error) {
       reportError(error); // a bug in the page, not a connection error
     }

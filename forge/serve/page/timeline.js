@@ -47,6 +47,8 @@ export class Timeline {
   hear(event) {
     if (event.within) this.#inner(event);
     else if (Object.hasOwn(this.#heard, event.type)) this.#heard[event.type](event);
+    else if (event.details) this.#into(event, noted("warned", event.title, event.details));
+    else if (event.title) this.#into(event, make("p", "aside", inert(event.title)));
   }
 
   /** The stream starts again: live events of the reply being written are sent again. */
@@ -151,24 +153,13 @@ export class Timeline {
       this.#into(event, noted("nudge", `Corrected: ${NUDGES[event.kind] ?? event.kind}`, event.text));
       this.#announce(`Turn ${event.turn}: corrected`);
     },
-    warned: (event) => this.#into(event, noted("warned", "Told", event.text)),
     steered: (event) => this.#into(event, noted("user", "User, while it worked", event.text)),
-    held_back: (event) =>
-      this.#into(event, make("p", "aside", "Not offered: ", inert(event.tools.join(", ")), ". ", inert(event.explanation))),
     summary_asked: (event) => {
       this.#asked = performance.now();
       this.#into(event, make("p", "aside", `Asked for a summary of ${count(event.messages, "message")}`));
       this.#begin(event);
     },
     summary_failed: (event) => this.#into(event, noted("trouble", "The summary cannot be used", event.problem)),
-    fell_back: (event) => this.#into(event, noted("warned", "Tools are now in the prompt", event.reason)),
-    compacted: (event) => {
-      const { tokens_before: before, tokens_after: after } = event.compaction;
-      const of = `${before.toLocaleString("en")} → ${count(after, "token")}`;
-      this.#into(event, make("p", "aside", `History shortened: ${of}`));
-    },
-    prefix_lost: (event) =>
-      this.#into(event, make("p", "aside", `The server must evaluate ${count(event.lost_tokens, "token")} again`)),
     backend_replaced: (event) => this.#into(event, noted("trouble", "Switched to another backend", event.explanation)),
     finished: (event) => this.#end(event, "good", "The run is completed"),
     halted: (event) => this.#end(event, "bad", `The run halted: ${event.explanation}`),

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from stages.guards import guards_of, prerequisites
 from stages.message import Assistant, Tool, ToolCall
-from stages.nudges import render
-from stages.objection import NeedsDecision, Objection, Stop, Verdict
+from stages.objection import NeedsDecision, Objection, Stop, Verdict, render
 from stages.rules import Rules
 from stages.state import Attempt, Ledger, State, Success
 from stages.tool import Calculated, Grounded, ToolSpec

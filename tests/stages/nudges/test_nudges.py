@@ -6,20 +6,14 @@ from hypothesis import strategies as st
 
 from stages.effect import HandOff, NeedsInput, Said
 from stages.message import ToolCall
-from stages.nudges import (
-    called,
-    ended,
-    how_to_end,
-    no_such_tool,
-    quote,
-    render,
-    text_for_reply,
-)
+from stages.nudges import called, ended, how_to_end, quote
 from stages.objection import (
     BareText,
     Objection,
     Ungrounded,
     Unseen,
+    no_such_tool,
+    render,
 )
 
 LONG = "x" * 100_000
@@ -38,7 +32,7 @@ def test_a_quotation_is_whole_or_says_how_much_is_missing(text: str, limit: int)
 @pytest.mark.parametrize(
     "text",
     [
-        text_for_reply(BareText(allowed=(), damage=None)),
+        render(Objection(wrong=BareText(allowed=(), damage=None))),
         render(Objection(call=WRITE, wrong=Ungrounded(values=(Unseen(argument="what", value="7"),)))),
     ],
 )

@@ -8,8 +8,7 @@ from forge.guardrails import CallModel, Guardrails
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from stages.effect import RawCall, Reply
 from stages.message import Tool, ToolCall, User, is_nudge
-from stages.nudges import Correction
-from stages.objection import BareText, Custom, NudgeKind, Objection, Verdict
+from stages.objection import BareText, Correction, Custom, NudgeKind, Objection, Verdict
 from stages.rules import Calls, Limits
 from stages.state import State
 from tests.flows import Desk

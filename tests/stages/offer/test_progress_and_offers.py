@@ -18,8 +18,7 @@ from stages.compaction import Compacted, ContextBudget
 from stages.effect import Ask, Budget, Rejected, Reply
 from stages.guards import repetition
 from stages.message import Assistant, History, Tool, ToolCall, User
-from stages.nudges import render
-from stages.objection import Custom, Objection, Stop
+from stages.objection import Custom, Objection, Stop, render
 from stages.offer import offered_tools
 from stages.order import Use
 from stages.progress import (

@@ -13,7 +13,6 @@ from forge.interpreters.scripted import Scripted, call
 from stages.effect import Reply, Said
 from stages.halt import BadReplies
 from stages.message import Assistant, Kind, Message, System, Tool, ToolCall, User
-from stages.nudges import render
 from stages.objection import (
     BadArguments,
     BareText,
@@ -27,6 +26,7 @@ from stages.objection import (
     StepsPending,
     UnknownTool,
     mistake_of,
+    render,
 )
 from stages.reading.echoes import is_echo
 from stages.saved import load, save
