@@ -1,6 +1,8 @@
-"""Write docs/MAP.md: what each file of the two packages is, from the first lines of their docstrings."""
+"""Write from docstrings: what each file of the two packages is (docs/MAP.md), a profile's fields (docs/backends.md)."""
 
 import ast
+import re
+from itertools import pairwise
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -37,5 +39,24 @@ def listing() -> str:
     return "\n".join(lines) + "\n"
 
 
+def fields(path: Path, name: str) -> list[str]:
+    """A row of a table for each field of that class, with its docstring."""
+    body = next(node.body for node in ast.parse(path.read_text()).body if getattr(node, "name", "") == name)
+    pairs = [
+        (field.target.id, re.sub(r"docs/((\w+)[.]md)", r"[\2](\1)", " ".join(text.value.value.split())))
+        for field, text in pairwise(body)
+        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr)
+    ]
+    return [f"| `{field}` | {text} |" for field, text in pairs]
+
+
+def backends() -> str:
+    """docs/backends.md with the fields of a profile: those of its dialect, then its own."""
+    rows = fields(ROOT / "stages/wire/wires.py", "Dialect") + fields(ROOT / "forge/backends/profile.py", "Profile")
+    head, start, rest = (ROOT / "docs/backends.md").read_text().partition("| field | meaning |\n|---|---|\n")
+    return head + start + "\n".join(rows) + "\n" + re.sub(r"\A(\|.*\n)*", "", rest)
+
+
 if __name__ == "__main__":
+    (ROOT / "docs/backends.md").write_text(backends())
     (ROOT / "docs/MAP.md").write_text(listing())

@@ -1,8 +1,10 @@
 """Exceptions, for code that prefers them to `Result`; docs/names.md lists their names."""
 
+from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, assert_never
 
 from stages import halt as halts
+from stages._later import later
 from stages.effect import Fault, Outcome
 from stages.halt import Halt
 from stages.options import OptionError, checking
@@ -271,6 +273,20 @@ def to_install(extra: str) -> str:
     """The command that installs the extra."""
     # No registry has forge-toolcalls; once one does, its name works from any folder.
     return f"run, in the folder of forge's source: pip install '.[{extra}]'"
+
+
+def later_with(extra: str, package: str, modules: Mapping[str, Iterable[str]]) -> Callable[[str], object]:
+    """Lazy exports as in `later`, whose modules need that extra: ForgeError if it is not installed."""
+    exported = later(package, modules)
+
+    def attribute(name: str) -> object:
+        try:
+            return exported(name)
+        except ModuleNotFoundError as error:
+            missing = f"{package} needs {error.name}, which is not installed"
+            raise ForgeError(f"{missing}; {to_install(extra)}") from None
+
+    return attribute
 
 
 def quantity(number: int, thing: str) -> str:

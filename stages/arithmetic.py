@@ -18,7 +18,7 @@ from stages.objection import (
     NumbersUnseen,
     PercentageAsAmount,
 )
-from stages.repair.decoding import decode
+from stages.repair.decoding import decode_or
 from stages.schema import Check, Fits, Misfit, checker
 from stages.schema.value import Json
 from stages.seen import (
@@ -303,9 +303,7 @@ _members = msgspec.json.Decoder(dict[str, Raw])
 
 def _with_texts(text: str, names: Collection[str]) -> str:
     """The arguments with these, where they are numbers, as texts; empty if none is a number."""
-    try:
-        values = decode(_members, text)
-    except msgspec.DecodeError:
+    if (values := decode_or(_members, text, None)) is None:
         return ""
     numbers = {name: bytes(raw) for name in names if (raw := values.get(name)) and bytes(raw)[:1] in b"-0123456789"}
     texts = {name: Raw(msgspec.json.encode(number.decode())) for name, number in numbers.items()}

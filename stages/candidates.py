@@ -11,7 +11,7 @@ from toolz import unique
 
 from stages.execution import call_digest
 from stages.message import Assistant, Kind, System, Tool, ToolCall, User, is_user_input
-from stages.repair.decoding import decode
+from stages.repair.decoding import decode_or
 from stages.rules import Rules
 from stages.schema.canonical_json import canonical
 from stages.schema.value import ANY_VALUE, Json, optional_members
@@ -397,10 +397,8 @@ def _single_text(tool: ToolSpec, *, needed: bool) -> str | None:
 
 def _value(arguments: str, name: str) -> object:
     """A member of a call's arguments; None if they are no object, as a proxy's client may send any history."""
-    try:
-        return decode(_members, arguments).get(name)
-    except msgspec.DecodeError:
-        return None
+    found = decode_or(_members, arguments, None)
+    return None if found is None else found.get(name)
 
 
 def _values(text: str) -> Iterator[tuple[str, str]]:

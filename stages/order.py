@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from stages.message import ToolCall
-from stages.repair.decoding import decode
+from stages.repair.decoding import decode_or
 from stages.schema.canonical_json import canonical
 from stages.schema.value import Json
 from stages.seen import is_own
@@ -31,10 +31,7 @@ class Each(Struct, frozen=True, kw_only=True):
 
 def value_of(result: str) -> Json:
     """The JSON value of a result, or its text if it is not JSON."""
-    try:
-        return decode(_any, result)
-    except msgspec.DecodeError:
-        return result
+    return decode_or(_any, result, result)
 
 
 def listed_in(each: Each, result: str) -> tuple[str, ...]:

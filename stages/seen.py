@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stages.message import Assistant, History, Kind, Message, Status, Tool, User, messages_with_calls
-from stages.repair.decoding import decode
+from stages.repair.decoding import decode_or
 from stages.schema.value import MAX_DEPTH, Json
 from stages.state import ListedText, Shown, SourceValues, State, Word, known_messages
 from stages.tool import RECALL, Grounded, ToolSpec
@@ -165,10 +165,7 @@ _any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
 
 def named_values(text: str) -> Iterator[tuple[str, Json]]:
     """All values in a JSON text, each with the name of its member, empty if it has none; else the text itself."""
-    try:
-        value = decode(_any, text)
-    except msgspec.DecodeError:
-        value = text
+    value = decode_or(_any, text, text)
     return values_within(value)
 
 

@@ -17,7 +17,7 @@ from stages.options import did_you_mean
 from stages.rescue.found import Format
 from stages.wire.sampling import Sampling
 from stages.wire.target import Mode
-from stages.wire.wires import WIRES, Constrain, Dialect, ToolChoice, WireName, wire
+from stages.wire.wires import WIRES, Dialect, wire
 
 # Profile: a kind of backend as data: its protocol, its capabilities, where it reports its context.
 
@@ -27,55 +27,42 @@ DEFAULT_CONTEXT = 4096
 ContextSource = Literal["given", "props", "models", "show"]
 
 
-class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A kind of backend. Forge's own are in `forge/backends/profiles/`, one TOML file each.
-
-    `name` is the prefix on the command line, `url` the default address. `key_env` is the environment variable with the
-    key for that address; it is read for no other. `key_header` is the header for the key; in `authorization` it is a
-    bearer token. `headers` and `body` are added to every request, `tools_body` to those with tools.
-
-    `option_names` renames sampling options; an empty name means that the backend lacks the option.
-
-    `wire` is the protocol. `mode` is the default mode of tool calls. `native_calls`: requests may contain `tools`.
-    `constrain` is how to request a JSON Schema: `json_schema` and `strict` use `response_format` (the latter in
-    OpenAI's strict subset), `json_object` puts the schema beside the type (llama-cpp-python), `format` is Ollama's,
-    `structured_outputs` and `guided_json` are those of newer and older vLLM. `tool_choice` is the strongest demand that
-    the backend obeys: `required` for any tool, `named` also for one by name. `tools_refused` are words in the error
-    that refuses tools because the model does not support them, `schema_refused` in the error that refuses a schema.
-
-    `context` is where the backend reports its context size: `props` (llama.cpp), `models` (`max_model_len` of vLLM),
-    `show` (Ollama), or nowhere (`given`); `context_tokens` is the size if there is no report. `alternating`: the chat
-    template requires alternating roles; if unset, the template is examined where it is visible. `temperature` is the
-    default of `usual` in this module; unset, the server's own applies. `tokenizer`: the server counts tokens at
-    llama.cpp's `/apply-template` and `/tokenize`; `messages`: at vLLM's `/tokenize`, which accepts messages.
-    `prompt_cache`: requests mark what to cache (Anthropic's `cache_control`); other servers cache without that.
-    `formats`: formats of calls in text, besides those that forge knows (docs/rescue.md). `logprobs`: the backend
-    returns token probabilities with alternatives on request.
-    """
+class Profile(Dialect, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A kind of backend: its dialect, and what else is special about it. Forge's own are TOML files in `profiles/`."""
 
     name: str
-    wire: WireName = "openai"
+    """The prefix on the command line."""
     url: str = ""
+    """The default address."""
     key_env: str = ""
+    """The environment variable that holds the key for that address; it is read for no other."""
     key_header: str = "authorization"
+    """The header that carries the key; in `authorization` it is a bearer token."""
     headers: Mapping[str, str] = {}
-    body: Mapping[str, object] = {}
-    tools_body: Mapping[str, object] = {}
-    option_names: Mapping[str, str] = {}
+    """Headers of every request."""
     mode: Mode = "native"
+    """The default mode of tool calls."""
     native_calls: bool = True
-    constrain: Constrain = "none"
-    tool_choice: ToolChoice = "none"
+    """Whether the server supports `tools` at all."""
     tools_refused: tuple[str, ...] = ()
+    """Texts of the errors by which the server refuses tools, because the model does not support them."""
     schema_refused: tuple[str, ...] = ("schema", "grammar", "response_format", "structured output")
+    """Texts of the errors by which the server refuses a schema."""
     context: ContextSource = "given"
-    context_tokens: int | None = None
+    """Where to ask for the context size: `props` (llama.cpp) or `models` (`max_model_len` of vLLM) with the wire
+    `openai`, `show` with `ollama`, `given` for nowhere."""
     alternating: bool | None = None
+    """Whether the chat template requires alternating roles; if unset, the template is examined where it is visible."""
     formats: tuple[Format, ...] = ()
+    """Formats in which its models write calls as text, besides those that forge knows (docs/rescue.md)."""
     temperature: float | None = None
+    """The default temperature; if unset, the server decides."""
     tokenizer: bool | Literal["messages"] = False
-    prompt_cache: bool = False
+    """Whether the server counts tokens: `true` at `/apply-template` and `/tokenize` like llama.cpp, `"messages"` at
+    `/tokenize` like vLLM, which accepts messages."""
     logprobs: bool = False
+    """Whether the server returns token probabilities with alternatives on request (`logprobs` and `top_logprobs` of
+    chat completions; docs/confidence.md)."""
 
     def __post_init__(self) -> None:
         """ValueError for contradictions, an invalid address, and unknown options."""
@@ -120,22 +107,15 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omi
 
     def dialect(self, context_tokens: int) -> Dialect:
         """How to speak the wire to this backend; Ollama is told the context size in tokens."""
-        return Dialect(
-            wire=self.wire,
-            constrain=self.constrain,
-            tool_choice=self.tool_choice,
-            body=self.body,
-            tools_body=self.tools_body,
-            option_names=self.option_names,
-            # Ollama silently truncates prompts to its default context, so tell it the size that forge relies on.
-            context_tokens=context_tokens if WIRES[self.wire].sets_context else None,
-            cache=self.prompt_cache,
-        )
+        own = {name: getattr(self, name) for name in Dialect.__struct_fields__}
+        # Ollama silently truncates prompts to its default context, so tell it the size that forge relies on.
+        own["context_tokens"] = context_tokens if WIRES[self.wire].sets_context else None
+        return Dialect(**own)
 
 
 def to_toml(profile: Profile) -> str:
     """The profile as a TOML file, without default values."""
-    return msgspec.toml.encode(profile).decode()
+    return msgspec.toml.encode({"name": profile.name, **msgspec.to_builtins(profile)}).decode()
 
 
 def from_toml(text: str, origin: str = "the profile") -> Profile:

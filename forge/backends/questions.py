@@ -18,7 +18,7 @@ from forge.errors import BackendError
 from forge.interpreters.http import IDENTITY, read_body
 from forge.masking import Hidden
 from stages.effect import Fault
-from stages.repair.decoding import decode
+from stages.repair.decoding import decode, decode_or
 from stages.tokens import length, rate_of
 
 # Questions about the server itself over HTTP, bounded in size and time; waits while a model is loading.
@@ -70,10 +70,7 @@ class ServerAnswer(Struct, frozen=True, kw_only=True):
 
 def decoded(body: bytes, form: type[_T]) -> _T | None:
     """The decoded JSON of a body; None if it has another form."""
-    try:
-        return decode(msgspec.json.Decoder(form), body)
-    except msgspec.DecodeError:
-        return None
+    return decode_or(msgspec.json.Decoder(form), body, None)
 
 
 async def exchange(

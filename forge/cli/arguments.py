@@ -4,11 +4,14 @@ import argparse
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias, get_args
 
 from forge.cli.logs import add_telemetry
 from forge.cli.parser import Parser, command_of
+from forge.door.options import ACCESS, flags
+from stages.options import Options
 from stages.wire.sampling import DEFAULT_MAX_TOKENS
 
 # Options shared by several commands: the backend, its model, the workflow.
@@ -84,19 +87,22 @@ def _of_journal(parser: Parser) -> None:
     parser.add_argument("file", metavar="FILE", help="journal written by forge run")
 
 
-def _listening(parser: Parser, usual: int) -> Callable[..., argparse.Action]:
-    """Options for listening, in a group; returns the function that adds more to it."""
-    add = parser.add_argument_group("listening and access").add_argument
-    add("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    add("--port", type=port, default=usual, help="port to listen on; 0 picks a free one (default: %(default)s)")
-    add("--origin", action="append", default=[], help="web origin to allow besides those of this machine; * allows all")
-    add(
-        "--grace",
-        type=seconds,
-        default=10.0,
-        help="seconds to wait for in-flight requests on shutdown (default: %(default)g)",
-    )
-    return add
+def _add_options(parser: Parser, kind: type[Options]) -> None:
+    """The flags of a group of options, with its defaults."""
+    group = cache(parser.add_argument_group)
+    for option, flag in sorted(flags(kind), key=lambda pair: pair[1].group == ACCESS):
+        value, default = get_args(option.type)[0], option.default
+        told: dict[str, Any] = {"dest": option.name, "help": flag.help, "default": default}
+        if value is bool:
+            told["action"] = "store_false" if default else "store_true"
+        elif default == ():
+            told |= {"action": "append", "default": [], "metavar": flag.metavar}
+        else:
+            is_path = Path in get_args(value)
+            read = _READ.get(option.name) or (Path if is_path else _READ.get(value, str))
+            own = None if is_path or flag.variable else default // flag.unit if flag.unit > 1 else default
+            told |= {"type": read, "default": own, "metavar": flag.metavar}
+        group(flag.group).add_argument(flag.name, **told)
 
 
 def decimal(text: str) -> float:
@@ -139,6 +145,17 @@ def port(text: str) -> int:
     if not 0 <= number < 1 << 16:
         raise argparse.ArgumentTypeError(f"{text} is not a port number")
     return number
+
+
+_READ: dict[object, Callable[[str], object]] = {
+    int: whole_number,
+    float: decimal,
+    "grace": seconds,
+    "port": port,
+    "body_limit": count,
+    "streams": count,
+}
+"""How the value of a flag is read, by its option's type or, if more can be said of a wrong one, by its name."""
 
 
 # The arguments of each command.
@@ -269,58 +286,26 @@ def fill_ablate(parser: Parser) -> None:
 
 def fill_proxy(parser: Parser) -> None:
     """Arguments of `forge proxy`."""
+    from forge.proxy.options import ProxyOptions  # noqa: PLC0415 - only this command needs the proxy
+
     add_backend(parser, default="http://127.0.0.1:8080")
     add_model(parser, sampling=False)
     parser.set_defaults(command=command_of("forge.cli.proxy", "run_proxy"), backend="http://127.0.0.1:8080")
     key = "environment variable with the backend's key (default: forward the client's)"
     _backend_key(parser, "--backend-api-key-env", key)
-    add = parser.add_argument_group("request handling").add_argument
-    add(
-        "--max-retries",
-        type=whole_number,
-        default=3,
-        metavar="N",
-        help="maximum corrections per reply (default: %(default)s)",
-    )
-    add("--no-rescue", dest="rescue", action="store_false", help="do not look for tool calls in the text of replies")
-    add("--policy", type=Path, metavar="FILE", help="TOML file with rules for sessions; reloaded on SIGHUP")
-    add(
-        "--slots",
-        type=whole_number,
-        default=0,
-        metavar="N",
-        help="maximum concurrent requests (default: as the server reports)",
-    )
-    add(
-        "--queue",
-        type=whole_number,
-        default=64,
-        metavar="N",
-        help="maximum queued requests; beyond that, 429 (default: %(default)s)",
-    )
-    add = _listening(parser, 8081)
-    add("--api-key-env", metavar="NAME", help="environment variable with the key that clients must send")
-    add("--insecure", action="store_true", help="allow listening beyond this machine without a key")
+    _add_options(parser, ProxyOptions)
     add_telemetry(parser)
 
 
 def fill_serve(parser: Parser) -> None:
     """Arguments of `forge serve`."""
+    from forge.serve.options import ServeOptions  # noqa: PLC0415 - only this command needs the server
+
     parser.add_argument("workflows", nargs="+", metavar="WORKFLOW", help=_SERVED)
     _working(parser)
     add_backend(parser, default=_OWN)
     add_model(parser)
-    add = _listening(parser, 8082)
-    add("--key-file", type=Path, metavar="FILE", help="file with the hashes of accepted keys (see forge key)")
-    add("--body-limit", type=count, default=1024, metavar="KIB", help="maximum request body (default: %(default)s KiB)")
-    add(
-        "--rate",
-        type=decimal,
-        default=100.0,
-        metavar="N",
-        help="maximum requests per second and caller (default: %(default)g)",
-    )
-    add("--streams", type=count, default=500, metavar="N", help="maximum open streams (default: %(default)s)")
+    _add_options(parser, ServeOptions)
     add_telemetry(parser)
     parser.set_defaults(command=command_of("forge.cli.serve", "run_serve"))
 

@@ -1,6 +1,7 @@
 """The commands with their descriptions and examples."""
 
 import argparse
+import sys
 from collections.abc import Callable
 
 from msgspec import Struct
@@ -261,11 +262,12 @@ COMMANDS = (
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     """The parsed command line; argparse exits with 2 and a message on wrong usage."""
-    return parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    return parser(next(iter(words), "")).parse_args(words)
 
 
-def parser() -> Parser:
-    """The parser of the complete command line."""
+def parser(only: str | None = None) -> Parser:
+    """The parser of the command line, with the arguments of all commands or only of this one: some load modules."""
     first = tuple(example for command in COMMANDS for example in command.examples[:1])
     raw = argparse.RawDescriptionHelpFormatter
     about = "Reliable tool calls from small language models."
@@ -277,7 +279,8 @@ def parser() -> Parser:
         made = commands.add_parser(
             command.name, help=command.summary, description=command.about, epilog=epilog, formatter_class=raw
         )
-        command.fill(made)
+        if only in (None, command.name):
+            command.fill(made)
     return top
 
 

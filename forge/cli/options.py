@@ -12,10 +12,11 @@ from forge.backends import Backend, named
 from forge.backends.address import AsNamed
 from forge.backends.servers.download import Progress
 from forge.backends.servers.process import Loading
+from forge.door.options import flags
 from forge.errors import ForgeError
 from forge.journal.redaction import Redact
 from forge.workflow.workflow import Workflow
-from stages.options import OptionError
+from stages.options import OptionError, Options
 from stages.wire.sampling import Sampling
 
 _T = TypeVar("_T")
@@ -67,6 +68,23 @@ def made(kind: Callable[..., _T], /, prefix: str = "", **given: object) -> _T:
     except OptionError as error:
         of = f"{getattr(kind, '__name__', '')}: "
         raise ForgeError("; ".join(prefix + problem.removeprefix(of) for problem in error.problems)) from None
+
+
+_O = TypeVar("_O", bound=Options)
+
+
+def options_of(kind: type[_O], given: argparse.Namespace) -> _O:
+    """Options of that kind as their flags set them. ForgeError with all mistakes, or for an unset variable."""
+    values: dict[str, Any] = {}
+    for option, flag in flags(kind):
+        value = getattr(given, option.name)
+        if flag.variable:
+            value = key_of(value, flag.name)
+        elif isinstance(value, list):
+            value = tuple(value)
+        if value is not None:
+            values[option.name] = value * flag.unit if flag.unit > 1 else value
+    return made(kind, **values)
 
 
 def sampling_of(temperature: float | None, max_tokens: int | None, seed: int | None = None) -> Sampling:

@@ -14,22 +14,19 @@ from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import Protocol, Self
 
 import msgspec
 
 from forge.backends import Backend
 from forge.cli.console import Console, readable
-from forge.cli.options import backend_of, key_of, made
+from forge.cli.options import backend_of, options_of
 from forge.cli.progress import downloading
 from forge.cli.signals import handling
-from forge.errors import ForgeError, quantity, to_install
+from forge.errors import ForgeError, quantity
+from forge.proxy.options import ProxyOptions
 from forge.proxy.passage import Passage, client_name, summary_line
 from forge.runtime.log import JsonFormatter
-
-if TYPE_CHECKING:
-    from forge.proxy import ProxyOptions
-
 
 # Requests are displayed by a separate thread, so that blocked output delays no request.
 
@@ -165,11 +162,6 @@ log = logging.getLogger("forge.proxy")
 
 def run_proxy(options: argparse.Namespace) -> int:
     """Serve until SIGINT or SIGTERM; a second signal aborts open requests."""
-    if missing := [name for name in ("httptools", "prometheus_client", "uvicorn") if find_spec(name) is None]:
-        raise ForgeError(
-            f"the proxy needs {', '.join(missing)}, which {'are' if missing[1:] else 'is'} not installed; "
-            + to_install("proxy")
-        )
     loop = None
     if find_spec("uvloop") is not None:  # not available on every platform; it halves the cost of a request
         import uvloop  # noqa: PLC0415
@@ -187,10 +179,12 @@ def run_proxy(options: argparse.Namespace) -> int:
             logging.getLogger(name).addHandler(handler)
             logging.getLogger(name).propagate = False
         log.setLevel(logging.INFO)
-        return runner.run(_serve(backend_of(options, progress), _options(options), display, options.log_format))
+        return runner.run(
+            _serve(backend_of(options, progress), options_of(ProxyOptions, options), display, options.log_format)
+        )
 
 
-async def _serve(backend: Backend, options: "ProxyOptions", display: "Display", log_format: str | None) -> int:
+async def _serve(backend: Backend, options: ProxyOptions, display: "Display", log_format: str | None) -> int:
     from forge.proxy import ProxyServer  # noqa: PLC0415 - an extra
 
     async with AsyncExitStack() as stack:
@@ -226,12 +220,3 @@ async def _serve(backend: Backend, options: "ProxyOptions", display: "Display", 
             await proxy.stopped()
             await stack.aclose()  # while signals are still handled: a second one aborts
     return code
-
-
-def _options(options: argparse.Namespace) -> "ProxyOptions":
-    from forge.proxy import Policy, ProxyOptions  # noqa: PLC0415 - an extra
-
-    given = {name: value for name, value in vars(options).items() if name in ProxyOptions.__struct_fields__}
-    given |= {"api_key": key_of(options.api_key_env, "--api-key-env"), "origins": tuple(options.origin)}
-    given["policy"] = options.policy or Policy()
-    return made(ProxyOptions, **given)

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 from forge.cli.console import Console
 from forge.cli.durable import database_of
-from forge.cli.options import backend_for, made
+from forge.cli.options import backend_for, options_of
 from forge.cli.progress import downloading
 from forge.cli.run import load_served
 from forge.cli.signals import until_signal
 
 if TYPE_CHECKING:
-    from forge.serve import RunServer, ServeOptions
+    from forge.serve import RunServer
 
 
 def run_serve(options: argparse.Namespace) -> int:
     """Serve until SIGINT or SIGTERM. A second signal exits immediately; no run is lost."""
-    from forge.serve import RunServer  # noqa: PLC0415 - an extra
+    from forge.serve import RunServer, ServeOptions  # noqa: PLC0415 - an extra
 
     served = [load_served(reference) for reference in options.workflows]
     console = Console(stderr=True)
@@ -28,7 +28,7 @@ def run_serve(options: argparse.Namespace) -> int:
             served,
             database=database_of(options),
             backend=backend,
-            options=_options(options),
+            options=options_of(ServeOptions, options),
             concurrency=options.concurrency,
             slots=options.slots,
             per_minute=options.per_minute,
@@ -43,14 +43,6 @@ async def _serve(server: "RunServer", console: Console) -> int:
         console.say(f"runs are stored in {server.runs.where}; press Ctrl-C to stop")
         await server.stopped()
     return 0
-
-
-def _options(options: argparse.Namespace) -> "ServeOptions":
-    from forge.serve import ServeOptions  # noqa: PLC0415 - an extra
-
-    given = {name: value for name, value in vars(options).items() if name in ServeOptions.__struct_fields__}
-    given |= {"keys": options.key_file, "body_limit": options.body_limit * 1024, "origins": tuple(options.origin)}
-    return made(ServeOptions, **given)
 
 
 def run_key(options: argparse.Namespace) -> int:

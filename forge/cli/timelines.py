@@ -28,7 +28,7 @@ from stages.effect import (
     Undelivered,
     Usage,
 )
-from stages.repair.decoding import decode
+from stages.repair.decoding import decode_or
 from stages.state import Done
 
 # Durations and tokens of a recorded run.
@@ -366,11 +366,7 @@ def _outcome(outcome: Outcome) -> Iterator[LabelledText]:
 
 def _sent(message: Raw) -> LabelledText:
     """The message; parts that are not text are shown as sent."""
-    try:
-        known = decode(_messages, bytes(message))
-    except msgspec.DecodeError:
+    if (known := decode_or(_messages, bytes(message), None)) is None:
         return run_row("sent", bytes(message).decode(errors="replace"))
-    try:
-        return run_row(known.role, decode(_texts, bytes(known.content)))
-    except msgspec.DecodeError:
-        return run_row(known.role, bytes(known.content).decode(errors="replace"))
+    content = bytes(known.content)
+    return run_row(known.role, decode_or(_texts, content, content.decode(errors="replace")))

@@ -22,7 +22,7 @@ from forge.workflow.workflow import CompiledWorkflow, Workflow
 from stages.compaction import NoCompact
 from stages.offer import NARROWINGS, offer
 from stages.pipeline import Stage
-from stages.repair.decoding import decode
+from stages.repair.decoding import decode_or
 from stages.rules import REPLY_CHECKS, RepairLimits, Rules
 from stages.schema import Check, Fits, Misfit, Problem
 from stages.seen import with_values
@@ -170,9 +170,7 @@ def _unchecked(check: Check) -> Check:
         judged = check(text)
         if isinstance(judged, Fits):
             return judged
-        try:
-            given = decode(_members, text)
-        except msgspec.DecodeError:
+        if (given := decode_or(_members, text, None)) is None:
             return judged
         return Fits(arguments=msgspec.json.encode(given).decode())
 

@@ -26,7 +26,7 @@ from stages.effect import (
 )
 from stages.execution import question
 from stages.reading.replies import ReplyRead
-from stages.repair.decoding import decode, nested
+from stages.repair.decoding import decode_or, nested
 from stages.schema.value import Json
 
 # Members of JSON objects, including duplicates and members of JSON within a text.
@@ -285,10 +285,7 @@ def _json(text: str) -> Json:
     """The object or array, if the text is JSON of one; None otherwise."""
     if text[:1] not in {"{", "["}:
         return None
-    try:
-        return decode(_any, text)
-    except msgspec.DecodeError:
-        return None
+    return decode_or(_any, text, None)
 
 
 # Redaction: rules that say which values are hidden in a journal, and their application.

@@ -1,15 +1,15 @@
 """The proxy: an OpenAI and Anthropic endpoint in front of any backend; the calls that come back fit."""
 
-from forge.errors import to_install
+from typing import TYPE_CHECKING
+
+from forge.errors import later_with
 from forge.proxy.options import ProxyOptions
 from forge.proxy.passage import Passage
 from forge.proxy.policy import ModelPolicy, Policy, ToolPolicy
 
-try:
+if TYPE_CHECKING:
     from forge.proxy.server import ProxyServer
-except ModuleNotFoundError as error:
-    if error.name not in {"uvicorn", "httptools"}:
-        raise
-    raise ImportError(f"the proxy is not installed here; {to_install('proxy')}") from None
+else:
+    __getattr__ = later_with("proxy", __name__, {"forge.proxy.server": ("ProxyServer",)})
 
 __all__ = ["ModelPolicy", "Passage", "Policy", "ProxyOptions", "ProxyServer", "ToolPolicy"]

@@ -4,7 +4,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from forge.proxy.upstream import Refusal
-from stages.repair.decoding import decode
+from stages.repair.decoding import decode_or
 from stages.wire.faults import error_message
 from stages.wire.server.errors import RequestError, WireAnswer, error_of, headers_of, too_long
 from stages.wire.server_wires import ServerWire
@@ -60,8 +60,6 @@ def naming_a_model(refusal: Refusal) -> Refusal:
 
 def _is_error(raw: bytes, wire: ServerWire) -> bool:
     """Whether the body is an error in that protocol; some Anthropic-compatible servers write OpenAI's."""
-    try:
-        found = decode(_body, raw)
-    except msgspec.DecodeError:
+    if (found := decode_or(_body, raw, None)) is None:
         return False
     return bytes(found.error).startswith(b"{") and (wire.name != "messages" or found.type == "error")

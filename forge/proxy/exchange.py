@@ -2,7 +2,8 @@
 
 import re
 
-from msgspec import Struct
+import msgspec
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from forge.observation import ModelAsked, Observed
@@ -29,11 +30,12 @@ from stages.effect import Reply, Request
 from stages.rules import pending
 from stages.wire.faults import Overflow, overflow_of
 from stages.wire.server.errors import RequestError
-from stages.wire.server.request import ServerRequest, as_sent, with_fields
+from stages.wire.server.request import ServerRequest, as_sent, fields
 from stages.wire.server.streams import Envelope
 from stages.wire.server.translation import refusal
 from stages.wire.server_wires import ServerWire
 from stages.wire.valid import alternating_history, system_first, valid_history
+from stages.wire.wires import Dialect, in_dialect
 from stages.wire.wires import wire as wire_of
 
 _KIND = re.compile(r"[A-Za-z0-9_.-]+")
@@ -140,7 +142,7 @@ def exchange_of(wire: ServerWire, envelope: Envelope, model: Model, forwarded: F
     model = model.asked_about(request)
     same = model.passes(request)
     if same:
-        request = pinned(request, model.name)
+        request = adapted(request, model.name, model.setup.dialect)
     elif error := refusal(request):
         return error
     names = tuple(filter(None, (model.name, request.model, model.setup.model)))
@@ -198,11 +200,14 @@ def _first_asked(given: ServerRequest, request: ServerRequest, model: Model, *, 
     return first
 
 
-def pinned(request: ServerRequest, name: str) -> ServerRequest:
-    """The request for that model, if one is configured; all other fields stay unchanged."""
-    if not name or name == request.model:
+def adapted(request: ServerRequest, name: str, dialect: Dialect) -> ServerRequest:
+    """The client's request as this backend takes it: for the configured model, in its dialect; else unchanged."""
+    if not dialect.adapts and name in ("", request.model):
         return request
-    return with_fields(request, {"model": name})
+    given = fields(request)
+    wanted = {"model": Raw(msgspec.json.encode(name))} if name and name != request.model else {}
+    own = in_dialect({**given, **wanted}, dialect)
+    return request if own == given else replace(request, body=msgspec.json.encode(own))
 
 
 # After a refusal: the request that replaces one that the backend refused.

@@ -34,7 +34,7 @@ from forge.proxy.upstream import (
     streamed_reply,
 )
 from stages.effect import Fault
-from stages.repair.decoding import decode
+from stages.repair.decoding import decode_or
 from stages.wire.faults import BODY_KEPT, cut_body
 from stages.wire.wires import Wire
 
@@ -109,10 +109,8 @@ class HttpUpstream:
             return None
         if answer.status >= 300:
             return None if answer.status in (404, 405) else self._refused(answer, raw)
-        try:
-            return decode(_count, raw).input_tokens
-        except msgspec.DecodeError:
-            return None
+        found = decode_or(_count, raw, None)
+        return None if found is None else found.input_tokens
 
     async def _events(self, answer: HttpAnswer) -> AsyncGenerator[Heard | Refusal]:
         hearing, size, events = Hearing(self._wire), 0, 0

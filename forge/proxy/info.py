@@ -14,7 +14,7 @@ from forge.interpreters.http import REPLY_LIMIT
 from forge.proxy.app import NotedOutlet, Route
 from forge.proxy.endpoint_client import EndpointClient
 from forge.proxy.errors import refusal_answer
-from forge.proxy.exchange import pinned
+from forge.proxy.exchange import adapted
 from forge.proxy.http_upstream import REQUEST_ERRORS
 from forge.proxy.passage import Passage
 from forge.proxy.service import Service
@@ -211,7 +211,7 @@ async def count_tokens(service: Service, connection: Connection, asked: Asked, o
         await out.refuse(MESSAGES, request)
         return
     if service.model.verbatim == request.protocol:
-        body = pinned(request, service.model.name).body
+        body = adapted(request, service.model.name, service.model.setup.dialect).body
         post = Post(request=Request(), body=body, forwarded=service.forwarded_of(asked))
         counted = await service.model.upstream.count(post)
         if isinstance(counted, Refusal):

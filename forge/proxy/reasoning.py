@@ -11,7 +11,7 @@ from stages.reasoning import split_reasoning
 from stages.repair.decoding import decode
 from stages.wire.sampling import DEFAULT_MAX_TOKENS, Sampling
 from stages.wire.server.request import ServerRequest, Thinking, changed_messages, with_fields, with_missing_fields
-from stages.wire.wires import Wire
+from stages.wire.wires import Wire, in_dialect
 
 _text = msgspec.json.Decoder(str)
 
@@ -25,7 +25,7 @@ def with_thinking(request: ServerRequest, want: Literal["on", "off"], spoken: Wi
         return request
     asked = _thinking_fields(request, spoken, wanted=want == "on")
     if same:
-        return with_missing_fields(request, asked)
+        return with_missing_fields(request, in_dialect(asked, spoken.dialect))
     return replace(request, sampling=request.sampling.over(Sampling(extra=asked)))
 
 

@@ -12,11 +12,10 @@ from forge.proxy.reasoning import with_thinking, without_earlier_reasoning
 from forge.proxy.tool_offer import takes_respond, with_respond, without_hidden
 from forge.proxy.volatile import without_volatile_lines
 from forge.tools.definition import several
-from stages.wire.anthropic.messages import OPTION_NAMES
 from stages.wire.sampling import Sampling
 from stages.wire.server.errors import RequestError
 from stages.wire.server.request import ServerRequest, with_missing_fields
-from stages.wire.wires import Wire, wire
+from stages.wire.wires import Wire, in_dialect, wire
 
 OVERFLOW = {"chat": "compact", "responses": "refuse", "messages": "refuse"}
 """The default for prompts that are too long, by the client's protocol.
@@ -100,12 +99,12 @@ def shaped_request(
 def _with_default_sampling(request: ServerRequest, options: Sampling, spoken: Wire, *, same: bool) -> ServerRequest:
     """The request with these options where the client sets none; `max_tokens` is left to the client."""
     options = replace(options, max_tokens=UNSET)
+    asked = {**_named(options, spoken), **options.extra}
     sampled = replace(request, sampling=request.sampling.over(options))
-    return with_missing_fields(sampled, {**_named(options, spoken), **options.extra}) if same else sampled
+    return with_missing_fields(sampled, in_dialect(asked, spoken.dialect)) if same else sampled
 
 
 def _named(options: Sampling, spoken: Wire) -> dict[str, object]:
     """The options that are set, under the backend's names; those that it lacks are left out."""
-    names = OPTION_NAMES if spoken.name == "anthropic" else spoken.dialect.option_names
-    given = ((names.get(name, name), value) for name, value in asdict(options).items() if name != "extra")
+    given = ((spoken.option_names.get(name, name), value) for name, value in asdict(options).items() if name != "extra")
     return {name: value for name, value in given if name and value is not UNSET}

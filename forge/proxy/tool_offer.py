@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from forge.tools import respond_tool
 from forge.wildcards import matches
 from stages.effect import RawCall, Reply
-from stages.repair.decoding import decode
+from stages.repair.decoding import decode, decode_or
 from stages.wire.openai.chat_server import SentTool
 from stages.wire.server.errors import RequestError
 from stages.wire.server.request import OfferedTool, ServerRequest, fields, with_fields
@@ -91,7 +91,4 @@ def in_plain_words(reply: Reply) -> Reply:
 
 
 def _said(call: RawCall) -> str:
-    try:
-        return decode(_message, call.arguments).message
-    except msgspec.DecodeError:
-        return ""
+    return decode_or(_message, call.arguments, _Message(message="")).message

@@ -15,7 +15,7 @@ from stages.wire.server.request import ServerRequest
 from stages.wire.server.translation import call_fields, format_field, translated_sampling
 from stages.wire.target import Target
 from stages.wire.valid import system_first
-from stages.wire.wires import wire
+from stages.wire.wires import in_dialect, wire
 
 
 def plain_request(request: ServerRequest, setup: Setup, model: str) -> Request:
@@ -65,13 +65,14 @@ def _with_demands(request: ServerRequest, rules: Rules, setup: Setup, sampling: 
     """A stage that adds what the request demands of the reply: a call, only one, or a format."""
     spoken = wire(setup.dialect)
     names = tuple(tool.name for tool in rules.tools) if setup.mode == "native" else ()
-    field = msgspec.json.encode(call_fields(request, spoken, sampling, names))[1:-1] if names else b""
+    demands = call_fields(request, spoken, sampling, names) if names else {}
     if request.format is not None and not rules.tools:
-        field = format_field(request.format, spoken)
+        demands = format_field(request.format, spoken)
 
     @on(Prepared)
     def stage(state: State, phase: Prepared) -> State:
-        tail = Raw(b"{" + b",".join(filter(None, (bytes(phase.request.tail)[1:-1], field))) + b"}")
+        written = msgspec.json.decode(phase.request.tail, type=dict[str, Raw])
+        tail = Raw(msgspec.json.encode({**written, **in_dialect(demands, setup.dialect)}))
         return state.to(replace(phase, request=replace(phase.request, tail=tail)))
 
     return stage

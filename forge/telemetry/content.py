@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from stages.effect import Request
-from stages.repair.decoding import nested
+from stages.repair.decoding import decode_or, nested
 
 LIMIT = 65_536
 """Maximum characters of an attribute; the last messages are kept."""
@@ -94,10 +94,7 @@ def _arguments(given: object) -> object:
     text = given if isinstance(given, str) else _text_of(given)
     if len(text) > _TEXT_LIMIT or nested(text.encode()):
         return cut(text, _TEXT_LIMIT)
-    try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return text
+    return decode_or(msgspec.json.Decoder(), text, text)
 
 
 def _short(value: object) -> str:

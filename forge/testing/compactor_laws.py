@@ -7,7 +7,6 @@ ones.
 from collections.abc import Callable
 from itertools import zip_longest
 
-import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
@@ -20,6 +19,7 @@ from forge.testing.trial import Trial, added, attempt, input_json, is_goal, is_p
 from stages.compaction import Compacted, CompactionResult, Compactor, ContextBudget, estimate
 from stages.halt import CannotFit
 from stages.message import Assistant, History, Message, Tool
+from stages.wire.valid import is_object
 
 
 def assert_compactor_laws(
@@ -94,7 +94,7 @@ def names_and_ids_kept(trial: Trial) -> None:
         for call in message.calls if isinstance(message, Assistant) else ():
             if call.id not in calls or call.name != calls[call.id].name:
                 raise trial.broken(law, f"there was no call {call.id!r} of {call.name!r}", remedy)
-            if call.arguments != calls[call.id].arguments and not _is_object(call.arguments):
+            if call.arguments != calls[call.id].arguments and not is_object(call.arguments):
                 raise trial.broken(law, f"the arguments of {call.id} are no longer a JSON object", remedy)
 
 
@@ -185,14 +185,6 @@ def _first_difference(trial: Trial, kept: Callable[[Message], bool]) -> str | No
             there = "nothing" if got is None else line(got)
             return f"instead of {line(want)}, there is {there}" if want else f"this was not there before: {there}"
     return None
-
-
-def _is_object(text: str) -> bool:
-    try:
-        msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-    except msgspec.DecodeError:
-        return False
-    return True
 
 
 def _short(result: CompactionResult) -> str:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from stages.effect import TokenProbability
 from stages.options import Count, Fraction, OptionError, Options, Tokens
-from stages.repair.decoding import decode
+from stages.repair.decoding import decode, decode_or
 from stages.schema.value import Json
 from stages.tool import ToolSpec
 
@@ -392,10 +392,7 @@ def _measured(
 
 
 def _text(value: str) -> str | None:
-    try:
-        return decode(_string, value)
-    except msgspec.DecodeError:
-        return None
+    return decode_or(_string, value, None)
 
 
 def measures_of(measured: Sequence[MeasuredCall], tools: Sequence[str]) -> tuple[MeasuredCall | None, ...]:

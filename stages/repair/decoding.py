@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct, structs
 
 _T = TypeVar("_T")
+_Other = TypeVar("_Other")
 _S = TypeVar("_S", bound=Struct)
 
 NESTING = 128
@@ -53,6 +54,14 @@ def decode(decoder: msgspec.json.Decoder[_T], data: bytes | str) -> _T:
         raise msgspec.DecodeError("it is nested deeper than this program's stack has room for") from None
     except (msgspec.DecodeError, UnicodeError):
         return decoder.decode(_whole(data))
+
+
+def decode_or(decoder: msgspec.json.Decoder[_T], data: bytes | str, otherwise: _Other) -> _T | _Other:
+    """The decoded value; `otherwise` if the JSON is wrong."""
+    try:
+        return decode(decoder, data)
+    except msgspec.DecodeError:
+        return otherwise
 
 
 def sound(text: str) -> str:

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from stages.repair.damaged_json import BrokenJson, RepairedJson, repair_json
-from stages.repair.decoding import NESTING, decode, nested
+from stages.repair.decoding import NESTING, decode_or, nested
 
 _SCANNER = json.JSONDecoder(parse_int=str, parse_float=str)
 _WINDOW = 1024
@@ -107,18 +107,12 @@ def object_members(text: str) -> dict[str, Raw] | None:
     """The members of a JSON object, each as JSON; None for any other value."""
     if not text.startswith("{") and not text.lstrip().startswith("{"):
         return None
-    try:
-        return decode(_members, text)
-    except msgspec.DecodeError:
-        return None
+    return decode_or(_members, text, None)
 
 
 def array_elements(text: str) -> list[Raw] | None:
     """The elements of a JSON array, each as JSON; None for any other value."""
-    try:
-        return decode(_elements, text)
-    except msgspec.DecodeError:
-        return None
+    return decode_or(_elements, text, None)
 
 
 def string_value(value: Raw | None) -> str | None:

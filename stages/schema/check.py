@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 from msgspec import Raw, Struct
 
-from stages.repair.decoding import decode, nested, sound
+from stages.repair.decoding import decode, decode_or, nested, sound
 from stages.schema.coercion import coerce
 from stages.schema.judging import Fuel, Judge, Place, SchemaError, compiled
 from stages.schema.value import (
@@ -72,10 +72,7 @@ def _compiles(schema: bytes | Raw) -> bool:
 
 def _object_in(text: bytes | Raw) -> Mapping[str, Json]:
     """The JSON object in the text; an empty one for any other value, or if it is nested too deeply."""
-    try:
-        value = decode(_any, bytes(text))
-    except msgspec.DecodeError:
-        return {}
+    value = decode_or(_any, bytes(text), {})
     return value if isinstance(value, dict) and not too_deep(value) else {}
 
 

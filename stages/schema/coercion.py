@@ -7,7 +7,7 @@ from itertools import product
 
 import msgspec
 
-from stages.repair.decoding import decode
+from stages.repair.decoding import decode, decode_or
 from stages.repair.json_text import FoundJson, json_at
 from stages.schema.judging import Fuel, Judge, Path, Place
 from stages.schema.value import Json, dotted, json_type, kinds, optional_members, pairs_lost, too_deep, types_of
@@ -123,10 +123,7 @@ def _number(text: str, otherwise: str) -> Json:
     """The number that the text spells, if it can be represented exactly; else `otherwise`."""
     if not _NUMBER.fullmatch(text):
         return otherwise
-    try:
-        value: Json = decode(_any, text)
-    except msgspec.DecodeError:
-        return otherwise
+    value = decode_or(_any, text, otherwise)
     exact = isinstance(value, int) or (isinstance(value, float) and Decimal(repr(value)) == Decimal(text))
     return value if exact else otherwise
 

@@ -35,6 +35,11 @@ _STATUS = {
 """The status of each error type: https://platform.claude.com/docs/en/api/errors."""
 
 
+def malformed(detail: str, body: bytes) -> Fault:
+    """The fault of an answer that is none of its protocol."""
+    return Fault(kind="malformed", detail=detail, body=cut_body(body))
+
+
 def cut_body(body: bytes) -> str:
     """The beginning of a body, as text."""
     return body[:BODY_KEPT].decode(errors="replace")

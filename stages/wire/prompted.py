@@ -15,7 +15,7 @@ from msgspec import Raw, Struct
 
 from stages.effect import RawCall
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
-from stages.repair.decoding import decode
+from stages.repair.decoding import decode, decode_or
 from stages.tool import ToolSpec
 from stages.wire.openai import chat as openai
 from stages.wire.openai.chat import WireMessage
@@ -82,10 +82,8 @@ _wrapped = msgspec.json.Decoder(_Wrapped)
 def _unwrapped(text: str) -> bytes | str:
     if not text.lstrip().startswith('{"call"'):
         return text
-    try:
-        return bytes(decode(_wrapped, text).call)
-    except msgspec.DecodeError:
-        return text
+    found = decode_or(_wrapped, text, None)
+    return text if found is None else bytes(found.call)
 
 
 def _encode_lines(calls: tuple[ToolCall, ...]) -> str:
@@ -143,19 +141,15 @@ def _encode_list(calls: tuple[ToolCall, ...]) -> str:
 
 def _decode_list(text: str) -> tuple[RawCall, ...]:
     """The calls of a list, or a single call without a list."""
-    try:
-        found = decode(_call_or_calls, _unwrapped(text))
-    except msgspec.DecodeError:
+    if (found := decode_or(_call_or_calls, _unwrapped(text), None)) is None:
         return ()
     calls = found if isinstance(found, list) else [found]
     return tuple(RawCall(name=call.tool, arguments=bytes(call.args).decode()) for call in calls)
 
 
 def _decode_answer(text: str) -> str | None:
-    try:
-        return decode(_answer, _unwrapped(text)).answer
-    except msgspec.DecodeError:
-        return None
+    found = decode_or(_answer, _unwrapped(text), None)
+    return None if found is None else found.answer
 
 
 LIST = Form(
@@ -282,10 +276,7 @@ def _read_value(value: str, typed: str) -> str | None:
 
 
 def _as_members(arguments: str) -> dict[str, Raw] | None:
-    try:
-        return decode(_members, arguments)
-    except msgspec.DecodeError:
-        return None
+    return decode_or(_members, arguments, None)
 
 
 def _quoted(text: str) -> str:

@@ -1,6 +1,6 @@
 """Sampling: the options of one request, the same for every backend; each wire writes them under its own names."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Self, TypeAlias
 
 from msgspec import UNSET, Meta, UnsetType
@@ -60,6 +60,12 @@ class Sampling(Options, frozen=True, kw_only=True):
         return replace(base, **{**given, "extra": {**base.extra, **self.extra}})
 
 
+def refuse_foreign(given: Iterable[str], names: Mapping[str, str]) -> None:
+    """ValueError for options that the backend does not have."""
+    if foreign := [name for name in given if names.get(name) == ""]:
+        raise ValueError(f"it has no {', '.join(foreign)}; leave it out of the sampling options")
+
+
 def options(sampling: Sampling, names: Mapping[str, str]) -> dict[str, object]:
     """The options that are set, under the backend's names, without `extra`.
 
@@ -68,6 +74,5 @@ def options(sampling: Sampling, names: Mapping[str, str]) -> dict[str, object]:
     given = {**asdict(sampling), "max_tokens": sampling.limit}
     del given["extra"]
     given = {name: value for name, value in given.items() if value is not UNSET}
-    if foreign := [name for name in given if names.get(name) == ""]:
-        raise ValueError(f"it has no {', '.join(foreign)}; leave it out of the sampling options")
+    refuse_foreign(given, names)
     return {names.get(name, name): value for name, value in given.items()}

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Literal, assert_never
+from typing import Literal, TypeVar, assert_never
 
 import msgspec
 from msgspec import Raw, Struct
@@ -10,14 +10,16 @@ from msgspec.structs import replace
 
 from stages.effect import Fault, Reply, Request
 from stages.message import History
-from stages.repair.decoding import decode
+from stages.repair.decoding import decode_or
 from stages.tool import ToolSpec
 from stages.wire import valid
 from stages.wire.anthropic import messages as anthropic
 from stages.wire.deltas import Decoder
 from stages.wire.ollama import chat as ollama
 from stages.wire.openai import chat as openai
-from stages.wire.sampling import Sampling
+from stages.wire.sampling import Sampling, refuse_foreign
+
+_T = TypeVar("_T")
 
 ToolChoice = Literal["none", "required", "named"]
 """Which `tool_choice` a backend obeys: `required` (any tool), or also a tool by its name (`named`).
@@ -121,23 +123,22 @@ def _any_of(schemas: list[bytes]) -> bytes:
     return b'{"anyOf":[' + b",".join(schemas) + b"]}"
 
 
-def field(schema: Raw, constrain: Constrain) -> bytes:
+def field(schema: Raw, constrain: Constrain) -> dict[str, object]:
     """The field of a request that constrains the reply to this schema. ValueError if the backend has none."""
-    given = bytes(schema)
     match constrain:
         case "json_schema":
-            return b'"response_format":{"type":"json_schema","json_schema":{"name":"tool_call","schema":%b}}' % given
+            return {"response_format": {"type": "json_schema", "json_schema": {"name": "tool_call", "schema": schema}}}
         case "strict":
-            named = b'{"name":"tool_call","strict":true,"schema":%b}' % given
-            return b'"response_format":{"type":"json_schema","json_schema":%b}' % named
+            named = {"name": "tool_call", "strict": True, "schema": schema}
+            return {"response_format": {"type": "json_schema", "json_schema": named}}
         case "json_object":
-            return b'"response_format":{"type":"json_object","schema":%b}' % given
+            return {"response_format": {"type": "json_object", "schema": schema}}
         case "format":
-            return b'"format":%b' % given
+            return {"format": schema}
         case "structured_outputs":
-            return b'"structured_outputs":{"json":%b}' % given
+            return {"structured_outputs": {"json": schema}}
         case "guided_json":
-            return b'"guided_json":%b' % given
+            return {"guided_json": schema}
         case "none":
             raise ValueError("this backend does not support JSON Schema for replies; use the mode native or prompted")
         case other:
@@ -161,9 +162,7 @@ _summary = msgspec.json.Decoder(_Summary)
 
 def decode_summary(text: str) -> str:
     """The text of a reply that follows `SUMMARY_SCHEMA`; any other reply unchanged."""
-    try:
-        found = decode(_summary, text)
-    except msgspec.DecodeError:
+    if (found := decode_or(_summary, text, None)) is None:
         return text
     parts = {"": found.done_and_found, "Did not work: ": found.did_not_work, "Still open: ": found.still_open}
     return "\n".join(f"{title}{words.strip()}" for title, words in parts.items() if words.strip())
@@ -177,22 +176,44 @@ _STREAM: Mapping[str, Raw] = MappingProxyType({"stream": Raw(b"true")})
 
 
 class Dialect(Struct, frozen=True, kw_only=True):
-    """A backend's variant of a protocol, as data: `wire` makes a Wire of it.
-
-    `constrain` is how a JSON Schema for the reply is requested. `body` are fields of every request, `tools_body` of
-    requests with tools. `option_names` are the backend's names for sampling options; an empty name means that it lacks
-    the option. `context_tokens` is sent to Ollama; `cache` makes Anthropic cache the prompt. `tool_choice` says which
-    requirement of a call the backend obeys.
-    """
+    """A backend's variant of a protocol, as data: `wire` makes a Wire of it. The fields are those of a profile, too."""
 
     wire: WireName = "openai"
+    """The protocol: `openai` (chat completions), `ollama` (/api/chat) or `anthropic` (Messages)."""
     constrain: Constrain = "none"
+    """How to pass a JSON Schema: `json_schema` or `strict` (in `response_format`, the latter in OpenAI's strict
+    subset), `json_object` (also there, with the schema next to the type: llama-cpp-python), `format` (Ollama),
+    `structured_outputs` or `guided_json` (newer and older vLLM), `none`."""
     tool_choice: ToolChoice = "none"
+    """The values of `tool_choice` that the server obeys in native mode: `required` (any tool) or `named` (also a tool
+    by name). With `none`, the default, forge does not send `tool_choice`, because the server refuses or ignores it, or
+    its behaviour is unknown. Only the proxy sends it, if its client does."""
     body: Mapping[str, object] = {}
+    """Fields of every request."""
     tools_body: Mapping[str, object] = {}
+    """Fields of requests with tools."""
     option_names: Mapping[str, str] = {}
+    """The server's names for sampling options; `""` means that the server does not support the option: forge refuses it
+    if you set it, and the proxy leaves it out of its clients' requests."""
     context_tokens: int | None = None
-    cache: bool = False
+    """The size of the context, if the server does not report it."""
+    prompt_cache: bool = False
+    """Whether requests must mark what to cache (Anthropic's `cache_control`); other servers cache without that."""
+
+    @property
+    def adapts(self) -> bool:
+        """Whether `in_dialect` may change a request: without, the proxy need not look into its clients' bodies."""
+        return bool(self.option_names)
+
+
+def in_dialect(fields: Mapping[str, _T], dialect: Dialect) -> dict[str, _T]:
+    """The fields of a request, except its messages, as the backend takes them: under its names, without those it lacks.
+
+    Every quirk about fields is applied here: to the requests that forge writes, and to those of clients that the proxy
+    passes on.
+    """
+    named = ((dialect.option_names.get(name, name), value) for name, value in fields.items())
+    return {name: value for name, value in named if name}
 
 
 class Wire(Struct, frozen=True, kw_only=True):
@@ -200,7 +221,7 @@ class Wire(Struct, frozen=True, kw_only=True):
 
     `head` and `tail` make the fields of a request before and after its messages. `head` takes the history, because some
     protocols put the system prompt there; `tail` takes the tools and the JSON Schema of the reply. `head` raises
-    ValueError for an option that the backend lacks, `tail` for a schema.
+    ValueError for an option that the backend lacks, `tail` for a schema. `option_names` are the names of options.
     `stream` reads a streamed reply from its first byte; `stream_fields` request one.
 
     Differences between protocols, so that nobody tests for their names: `at_root`: `path` is below the server's root,
@@ -221,6 +242,7 @@ class Wire(Struct, frozen=True, kw_only=True):
     stream: Decoder
     stream_fields: Mapping[str, Raw] = _STREAM
     dialect: Dialect = Dialect()
+    option_names: Mapping[str, str] = {}
     at_root: bool = False
     lists_models: bool = False
     sets_context: bool = False
@@ -241,13 +263,21 @@ def wire(dialect: Dialect) -> Wire:
     """The protocol in this dialect."""
     match dialect.wire:
         case "openai":
-            return _openai(dialect)
+            spoken = _openai(dialect)
         case "ollama":
-            return _ollama(dialect)
+            spoken = _ollama(dialect)
         case "anthropic":
-            return _anthropic(dialect)
+            spoken = _anthropic(dialect)
         case other:
             assert_never(other)
+    names = {**spoken.option_names, **dialect.option_names}
+
+    def head(model: str, sampling: Sampling, history: History) -> Raw:
+        fields = msgspec.json.decode(spoken.head(model, sampling, history), type=dict[str, Raw])
+        refuse_foreign(fields, dialect.option_names)
+        return Raw(msgspec.json.encode(in_dialect(fields, dialect)))
+
+    return replace(spoken, head=head, dialect=dialect, option_names=names)
 
 
 def _openai(dialect: Dialect) -> Wire:
@@ -255,14 +285,13 @@ def _openai(dialect: Dialect) -> Wire:
     return Wire(
         name="openai",
         path="/chat/completions",
-        head=lambda model, sampling, _: openai.request_head(model, sampling, dialect.body, dialect.option_names),
+        head=lambda model, sampling, _: openai.request_head(model, sampling, dialect.body),
         tools=openai.encode_strict_tools if strictly else openai.encode_tools,
         messages=lambda history: openai.encode_messages(openai.encode_history(valid.valid_history(history))),
         tail=_tail(dialect),
         decode=openai.decode_reply,
         stream=openai.OpenAIStream(),
         stream_fields=MappingProxyType({"stream": Raw(b"true"), "stream_options": Raw(b'{"include_usage":true}')}),
-        dialect=dialect,
         lists_models=True,
         constraints=("json_schema", "strict", "json_object", "structured_outputs", "guided_json"),
         strict=strictly,
@@ -281,7 +310,7 @@ def _ollama(dialect: Dialect) -> Wire:
         tail=_tail(dialect),
         decode=ollama.decode_reply,
         stream=ollama.OllamaStream(),
-        dialect=dialect,
+        option_names=ollama.OPTION_NAMES,
         at_root=True,
         sets_context=True,
         constraints=("format",),
@@ -293,14 +322,14 @@ def _anthropic(dialect: Dialect) -> Wire:
         name="anthropic",
         path="/messages",
         head=lambda model, sampling, history: anthropic.request_head(
-            model, sampling, anthropic.system_text(history), cache=dialect.cache, body=dialect.body
+            model, sampling, anthropic.system_text(history), cache=dialect.prompt_cache, body=dialect.body
         ),
-        tools=lambda tools: anthropic.encode_tools(tools, cache=dialect.cache),
+        tools=lambda tools: anthropic.encode_tools(tools, cache=dialect.prompt_cache),
         messages=lambda history: openai.encode_messages(anthropic.encode_history(history)),
         tail=_tail(dialect),
         decode=anthropic.decode_reply,
         stream=anthropic.AnthropicStream(),
-        dialect=dialect,
+        option_names=anthropic.OPTION_NAMES,
         demands=True,
         excludes_demand=("thinking",),
         counts_at="/messages/count_tokens",
@@ -309,12 +338,11 @@ def _anthropic(dialect: Dialect) -> Wire:
 
 def _tail(dialect: Dialect) -> Callable[[Raw | None, Raw | None], Raw]:
     """The tools and the fields that accompany them, then the schema in the backend's field for it."""
-    along = msgspec.json.encode(dialect.tools_body)[1:-1]
 
     def tail(tools: Raw | None, schema: Raw | None) -> Raw:
-        asked = b"" if tools is None else b'"tools":' + bytes(tools)
-        bound = b"" if schema is None else field(schema, dialect.constrain)
-        return Raw(b"{" + b",".join(filter(None, (asked, along if asked else b"", bound))) + b"}")
+        asked = {} if tools is None else {"tools": tools, **dialect.tools_body}
+        bound = {} if schema is None else field(schema, dialect.constrain)
+        return Raw(msgspec.json.encode(in_dialect({**asked, **bound}, dialect)))
 
     return tail
 

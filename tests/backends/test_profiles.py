@@ -18,24 +18,9 @@ def test_what_ships_is_sound_and_survives_a_round_trip(name: str) -> None:
     assert from_toml(to_toml(profile)) == profile
 
 
-def test_every_field_survives_a_round_trip() -> None:
-    profile = Profile(
-        name="mine",
-        url="https://gateway.example/v1",
-        key_env="MY_KEY",
-        key_header="api-key",
-        headers={"x-team": 'a "b" \x7f'},
-        body={"top_n_sigma": 1.5, "deep": {"list": [1, "two", True]}},
-        tools_body={"parallel_tool_calls": False},
-        mode="constrained",
-        native_calls=False,
-        constrain="structured_outputs",
-        tools_refused=("no tools",),
-        context="models",
-        context_tokens=8192,
-        alternating=True,
-        tokenizer=True,
-    )
+def test_odd_texts_and_nested_values_survive_a_round_trip() -> None:
+    body = {"top_n_sigma": 1.5, "deep": {"list": [1, "two", True]}}
+    profile = Profile(name="mine", headers={"x-team": 'a "b" \x7f'}, body=body, alternating=True)
     assert from_toml(to_toml(profile)) == profile
 
 

@@ -9,15 +9,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from forge import run_sync
+from forge.cli.commands import parse
 from forge.cli.console import Console, printable
 from forge.cli.lines import View
+from forge.cli.options import options_of
+from forge.door.options import flags
 from forge.interpreters.scripted import Scripted, call
 from forge.journal.records import read_journal
+from forge.proxy import ProxyOptions
+from forge.serve import ServeOptions
 from stages.effect import Fault
 from stages.events import RunHalted, Stamped, TurnStarted
 from stages.halt import Cancelled
+from stages.options import Options
 from stages.wire.deltas import CallStarted, Ended, Retry, TextDelta
 from tests.commands import forge
 from tests.flows import Desk
@@ -89,9 +96,19 @@ def test_what_was_meant_is_suggested(words: str, says: str) -> None:
 
 
 def test_help_loads_neither_the_terminal_s_library_nor_a_client() -> None:
-    code = "import sys; from forge.cli.commands import parser; parser().format_help(); print(*sys.modules)"
+    code = "import sys; from forge.cli.commands import parser; parser('run').format_help(); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
     assert {"rich", "httpx", "importlib.metadata", "docstring_parser"}.isdisjoint(loaded)
+
+
+@pytest.mark.parametrize(("words", "kind"), [(["proxy"], ProxyOptions), (["serve", "flow.py"], ServeOptions)])
+def test_each_flag_sets_its_option_and_no_other(words: list[str], kind: type[Options]) -> None:
+    assert options_of(kind, parse(words)) == kind()
+    for option, flag in flags(kind):
+        value = [] if isinstance(option.default, bool) else ["PATH" if flag.variable else "7"]
+        made = options_of(kind, parse([*words, flag.name, *value]))
+        assert made != kind()
+        assert replace(made, **{option.name: getattr(kind(), option.name)}) == kind()
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from stages.confidence.measure import ALTERNATIVES
 from stages.effect import Reply, Request
 from stages.message import History, System, User
 from stages.reasoning import split_reasoning
-from stages.repair.decoding import decode
+from stages.repair.decoding import decode_or
 from stages.rescue.found import FoundCall
 from stages.schema import Fits, checker, project
 from stages.tool import ToolSpec
@@ -98,10 +98,7 @@ def question(
 
 def _json_of(text: str) -> object:
     """The JSON value of a text; the text itself if it is not JSON."""
-    try:
-        return decode(msgspec.json.Decoder(), text)
-    except msgspec.DecodeError:
-        return text
+    return decode_or(msgspec.json.Decoder(), text, text)
 
 
 # Basics that every run needs: a reply, its usage, its finish reason, and the accepted roles. A reader gets the decoded

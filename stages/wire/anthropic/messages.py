@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from stages.effect import Fault, RawCall, Reply, Usage
 from stages.message import Assistant, History, Message, System, Tool, User, is_nudge
-from stages.repair.decoding import decode
+from stages.repair.decoding import decode, decode_or
 from stages.tool import ToolSpec
 from stages.wire.deltas import (
     CallDelta,
@@ -24,7 +24,7 @@ from stages.wire.deltas import (
     payloads,
     read_all,
 )
-from stages.wire.faults import CALLS_LIMIT, cut_body, reported_fault, too_many_calls_fault, too_many_objects
+from stages.wire.faults import CALLS_LIMIT, malformed, reported_fault, too_many_calls_fault, too_many_objects
 from stages.wire.openai.chat import arguments_text
 from stages.wire.sampling import Sampling, options
 from stages.wire.valid import valid_history
@@ -168,10 +168,7 @@ _decode_blocks = msgspec.json.Decoder(tuple[Raw, ...])
 
 def unsealed_blocks(sealed: str) -> tuple[Raw, ...]:
     """Thinking blocks as the API sent them; empty if they came from another wire."""
-    try:
-        return decode(_decode_blocks, sealed) if sealed else ()
-    except msgspec.DecodeError:
-        return ()
+    return decode_or(_decode_blocks, sealed, ()) if sealed else ()
 
 
 def sealed_blocks(blocks: Iterable[Raw | bytes]) -> str:
@@ -252,7 +249,7 @@ def decode_reply(body: bytes) -> Reply | Fault:
         if bytes(answer.error) != b"null":
             return reported_fault(answer.error)
         if answer.content is None:
-            return Fault(kind="malformed", detail="the server's answer has no content", body=cut_body(body))
+            return malformed("the server's answer has no content", body)
         calls = [block for block in answer.content if block.type == "tool_use"]
         if len(calls) > CALLS_LIMIT:
             return too_many_calls_fault()
@@ -265,7 +262,7 @@ def decode_reply(body: bytes) -> Reply | Fault:
             usage=usage_of(answer.usage),
         )
     except msgspec.DecodeError as error:
-        return Fault(kind="malformed", detail=f"the server's answer is not a message: {error}", body=cut_body(body))
+        return malformed(f"the server's answer is not a message: {error}", body)
 
 
 def finish_of(reason: str | None) -> str:
@@ -380,8 +377,7 @@ class AnthropicStream(Struct, frozen=True, kw_only=True):
                 case _:
                     return self, ()
         except msgspec.DecodeError as error:
-            said = f"invalid event in the stream: {error}"
-            return self, (Fault(kind="malformed", detail=said, body=cut_body(payload)),)
+            return self, (malformed(f"invalid event in the stream: {error}", payload),)
 
 
 _S = TypeVar("_S", bound=AnthropicStream)

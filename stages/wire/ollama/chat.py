@@ -21,7 +21,7 @@ from stages.wire.deltas import (
     TextDelta,
     read_all,
 )
-from stages.wire.faults import CALLS_LIMIT, cut_body, reported_fault, too_many_calls_fault, too_many_objects
+from stages.wire.faults import CALLS_LIMIT, malformed, reported_fault, too_many_calls_fault, too_many_objects
 from stages.wire.openai.chat import arguments_text
 from stages.wire.sampling import Sampling, options
 from stages.wire.valid import valid_history
@@ -48,7 +48,7 @@ class _WireMessage(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tr
     tool_name: str = ""
 
 
-_NAMES = {"max_tokens": "num_predict"}
+OPTION_NAMES = {"max_tokens": "num_predict"}
 """Options with another name in Ollama."""
 
 
@@ -63,7 +63,7 @@ def request_head(
     context = {} if num_ctx is None else {"num_ctx": num_ctx}
     further: dict[str, object] = {**(body or {}), **sampling.extra}
     more = further.pop("options", {})
-    asked = {**context, **options(sampling, _NAMES), **(more if isinstance(more, dict) else {})}
+    asked = {**context, **options(sampling, OPTION_NAMES), **(more if isinstance(more, dict) else {})}
     return Raw(msgspec.json.encode({"model": model, "stream": False, **further, "options": asked}))
 
 
@@ -129,7 +129,7 @@ def decode_reply(body: bytes) -> Reply | Fault:
         if bytes(answer.error) != b"null":
             return reported_fault(answer.error)
         if answer.message is None:
-            return Fault(kind="malformed", detail="the server's answer has no message", body=cut_body(body))
+            return malformed("the server's answer has no message", body)
         message = answer.message
         if len(message.tool_calls or ()) > CALLS_LIMIT:
             return too_many_calls_fault()
@@ -141,9 +141,7 @@ def decode_reply(body: bytes) -> Reply | Fault:
             usage=usage_of(answer),
         )
     except msgspec.DecodeError as error:
-        return Fault(
-            kind="malformed", detail=f"the server's answer is not one of /api/chat: {error}", body=cut_body(body)
-        )
+        return malformed(f"the server's answer is not one of /api/chat: {error}", body)
 
 
 def _raw_call(call: _Call) -> RawCall:
@@ -209,6 +207,4 @@ class OllamaStream(Struct, frozen=True, kw_only=True):
                 pieces.append(Ended(finish=line.done_reason or "stop", usage=usage_of(line)))
             return replace(self, calls=self.calls + len(calls)) if calls else self, tuple(pieces)
         except msgspec.DecodeError as error:
-            return self, (
-                Fault(kind="malformed", detail=f"invalid line in the stream: {error}", body=cut_body(payload)),
-            )
+            return self, (malformed(f"invalid line in the stream: {error}", payload),)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from stages.confidence.measure import ALTERNATIVES, token_probability
 from stages.effect import Fault, RawCall, Reply, TokenProbability, Usage
 from stages.message import Assistant, History, Message, System, Tool, User
-from stages.repair.decoding import decode, sound_struct
+from stages.repair.decoding import decode, decode_or, sound_struct
 from stages.schema import project
 from stages.tool import ToolSpec
 from stages.wire.deltas import (
@@ -26,7 +26,7 @@ from stages.wire.deltas import (
     payloads,
     read_all,
 )
-from stages.wire.faults import CALLS_LIMIT, cut_body, reported_fault, too_many_calls_fault, too_many_objects
+from stages.wire.faults import CALLS_LIMIT, malformed, reported_fault, too_many_calls_fault, too_many_objects
 from stages.wire.sampling import Sampling, options
 
 # The OpenAI chat completions protocol: https://platform.openai.com/docs/api-reference/chat.
@@ -98,15 +98,9 @@ def encode_tools(tools: tuple[ToolSpec, ...]) -> Raw:
 _encode = msgspec.json.Encoder().encode
 
 
-def request_head(
-    model: str, sampling: Sampling, body: Mapping[str, object] | None = None, names: Mapping[str, str] | None = None
-) -> Raw:
-    """The fields of a request before its messages, the same in every turn.
-
-    `body` are fields that the backend needs in every request, `names` its names for options. ValueError as in
-    `options`.
-    """
-    return Raw(_encode({**(body or {}), **options(sampling, names or {}), **sampling.extra, "model": model}))
+def request_head(model: str, sampling: Sampling, body: Mapping[str, object] | None = None) -> Raw:
+    """The fields of a request before its messages; `body` are fields that the backend needs in every request."""
+    return Raw(_encode({**(body or {}), **options(sampling, {}), **sampling.extra, "model": model}))
 
 
 def encode_messages(messages: Iterable[Struct]) -> tuple[Raw, ...]:
@@ -181,9 +175,7 @@ def token_probabilities(
     """
     if before is None or bytes(given) == b"null":
         return before
-    try:
-        found = decode(_logprobs, bytes(given))
-    except msgspec.DecodeError:
+    if (found := decode_or(_logprobs, bytes(given), None)) is None:
         return None
     content = (found.content if found else None) or []
     if len(before) + len(content) > TOKENS_LIMIT:
@@ -263,11 +255,11 @@ def decode_reply(body: bytes) -> Reply | Fault:
         if bytes(answer.error) != b"null":
             return reported_fault(answer.error)
         if not answer.choices:
-            return Fault(kind="malformed", detail="the server's answer has no choices", body=cut_body(body))
+            return malformed("the server's answer has no choices", body)
         choice = answer.choices[0]
         message = choice.message
         if message is None:
-            return Fault(kind="malformed", detail="the server's answer has no message", body=cut_body(body))
+            return malformed("the server's answer has no message", body)
         if len(message.tool_calls or ()) > CALLS_LIMIT:
             return too_many_calls_fault()
         return Reply(
@@ -279,9 +271,7 @@ def decode_reply(body: bytes) -> Reply | Fault:
             tokens=token_probabilities(choice.logprobs) or (),
         )
     except msgspec.DecodeError as error:
-        return Fault(
-            kind="malformed", detail=f"the server's answer is not a chat completion: {error}", body=cut_body(body)
-        )
+        return malformed(f"the server's answer is not a chat completion: {error}", body)
 
 
 def _raw_call(call: _Call) -> RawCall:
@@ -358,9 +348,7 @@ class OpenAIStream(Struct, frozen=True, kw_only=True):
                 after = replace(after, tokens=token_probabilities(choice.logprobs, after.tokens))
             return _grown(after, choice.delta or _Message())
         except msgspec.DecodeError as error:
-            return self, (
-                Fault(kind="malformed", detail=f"invalid chunk in the stream: {error}", body=cut_body(payload)),
-            )
+            return self, (malformed(f"invalid chunk in the stream: {error}", payload),)
 
 
 _S = TypeVar("_S", bound=OpenAIStream)

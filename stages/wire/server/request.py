@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from stages.effect import Request
 from stages.message import History
-from stages.repair.decoding import decode, decode_unread
+from stages.repair.decoding import decode, decode_or, decode_unread
 from stages.tool import ToolSpec
 from stages.wire.sampling import Sampling
 
@@ -179,10 +179,7 @@ def as_arguments(text: str) -> str:
 
 def input_text(arguments: str) -> str:
     """The text in the function's arguments; the arguments themselves if they have another form."""
-    try:
-        return decode(_arguments, arguments).input
-    except msgspec.DecodeError:
-        return arguments
+    return decode_or(_arguments, arguments, _Arguments(input=arguments)).input
 
 
 def custom_names(request: ServerRequest) -> frozenset[str]:

@@ -1,14 +1,11 @@
 """A client's request for a backend of another protocol: what must be refused, and the options in its terms."""
 
-from collections.abc import Mapping
 from typing import assert_never
 
-import msgspec
 from msgspec import UNSET, Raw
 from msgspec.structs import asdict, replace
 
 from stages.wire import wires
-from stages.wire.anthropic import messages as anthropic
 from stages.wire.sampling import Sampling
 from stages.wire.server.errors import RequestError
 from stages.wire.server.request import ServerRequest, TextFormat
@@ -37,9 +34,8 @@ def translated_sampling(request: ServerRequest, wire: Wire) -> Sampling:
 
     For Anthropic's API, `extra` also has the format of the text; for others, see `format_field`.
     """
-    names: Mapping[str, str] = anthropic.OPTION_NAMES if wire.name == "anthropic" else wire.dialect.option_names
     given = asdict(request.sampling)
-    lacks = {name: UNSET for name, own in names.items() if own == "" and name in given}
+    lacks = {name: UNSET for name, own in wire.option_names.items() if own == "" and name in given}
     return replace(request.sampling, **lacks, extra={**request.sampling.extra, **_extra(request, wire)})
 
 
@@ -82,10 +78,10 @@ def call_fields(request: ServerRequest, wire: Wire, sampling: Sampling, tools: t
             assert_never(other)
 
 
-def format_field(form: TextFormat, wire: Wire) -> bytes:
+def format_field(form: TextFormat, wire: Wire) -> dict[str, object]:
     """The field of a request for text of that format; empty for Anthropic's API (see `translated_sampling`)."""
     if wire.name == "anthropic":
-        return b""
+        return {}
     match wire.dialect.constrain:
         case "json_object" | "format" | "structured_outputs" | "guided_json" as way:
             return wires.field(form.schema or _OBJECT, way)
@@ -97,6 +93,6 @@ def format_field(form: TextFormat, wire: Wire) -> bytes:
             asked: dict[str, object] = {"type": "json_schema", "json_schema": schema}
             if form.schema is None and wire.dialect.constrain != "json_schema":
                 asked = {"type": "json_object"}
-            return b'"response_format":' + msgspec.json.encode(asked)
+            return {"response_format": asked}
         case other:
             assert_never(other)

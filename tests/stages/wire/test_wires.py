@@ -13,12 +13,15 @@ from forge.backends.doctor.examination import choose
 from forge.backends.doctor.facts import Facts
 from forge.backends.profile import from_toml, named_profile
 from forge.errors import ForgeError
+from forge.proxy.exchange import adapted
 from stages.tool import ToolSpec
 from stages.wire.sampling import Sampling
+from stages.wire.server.request import ServerRequest
 from stages.wire.wires import (
     SUMMARY_SCHEMA,
     WIRES,
     Constrain,
+    Dialect,
     ToolChoice,
     Wire,
     branch,
@@ -41,6 +44,22 @@ def test_a_wire_does_what_it_says_that_it_can(spoken: Wire) -> None:
     assert demandable(spoken, Sampling()) == spoken.demands
     for option in spoken.excludes_demand:
         assert not demandable(spoken, Sampling(extra={option: {"type": "enabled"}}))
+
+
+QUIRKS = [
+    (Dialect(option_names={"max_tokens": "most", "top_k": ""}), {"max_tokens": 5, "top_k": 1, "x": 2}),
+]
+"""Each quirk about fields, with a request whose fields the backend takes as `{"most": 5, "x": 2}`."""
+
+
+@pytest.mark.parametrize(("dialect", "given"), QUIRKS)
+def test_a_backend_gets_its_own_fields_whoever_wrote_them(dialect: Dialect, given: dict[str, object]) -> None:
+    passed = ServerRequest(protocol="chat", body=json.dumps(given).encode(), model="m", history=())
+    written = wire(replace(dialect, tools_body=given)).tail(Raw(b"[]"), None)
+    taken = {"most": 5, "x": 2}
+    assert json.loads(adapted(passed, "", dialect).body) == taken
+    assert json.loads(bytes(written)) == {"tools": [], **taken}
+    assert adapted(passed, "", Dialect()) is passed
 
 
 def test_a_profile_that_contradicts_itself_is_refused() -> None:
@@ -99,7 +118,7 @@ def test_a_reply_may_be_calls_and_an_answer_where_words_are_welcome(words: bool,
 
 @pytest.mark.parametrize("constrain", [each for each in get_args(Constrain) if each != "none"])
 def test_each_backend_gets_the_schema_in_its_own_field(constrain: Constrain) -> None:
-    ((name, value),) = json.loads(b"{" + field(Raw(b'{"type":"object"}'), constrain) + b"}").items()
+    ((name, value),) = json.loads(msgspec.json.encode(field(Raw(b'{"type":"object"}'), constrain))).items()
     assert name in {"response_format", "format", "structured_outputs", "guided_json"}
     assert '"type": "object"' in json.dumps(value)
 

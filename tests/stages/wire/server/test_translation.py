@@ -103,6 +103,6 @@ def test_a_form_of_the_text_is_asked_for_in_the_field_that_the_backend_has(
 ) -> None:
     request = asked(response_format=form)
     assert request.format is not None
-    written = json.loads(b"{" + format_field(request.format, backend) + b"}")
+    written = json.loads(msgspec.json.encode(format_field(request.format, backend)))
     extra = msgspec.json.encode(translated_sampling(request, backend).extra)
     assert {**written, **json.loads(extra)} == fields
