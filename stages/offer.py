@@ -33,7 +33,7 @@ from stages.rules import (
 )
 from stages.seen import all_numbers, values_for, with_shown
 from stages.state import Held, Ledger, SourceValues, State
-from stages.tool import RECALL, ToolSpec
+from stages.tool import RECALL, RESPOND, ToolSpec
 
 
 class Offer(Struct, frozen=True, kw_only=True):
@@ -233,12 +233,16 @@ def without_refused_call(rules: Rules, state: State, so_far: Offer) -> Offer:
 
 
 def answer_only(rules: Rules, state: State, so_far: Offer) -> Offer:
-    """Words alone, if they are welcome and the last reply only repeated a call.
+    """Words alone, if they are an answer and the last reply only repeated a call.
 
     Only if writes without any rule are on offer: the model may have done what was asked without noticing.
     """
     again = any(attempt.turn == state.ledger.turn for attempt in repeated_attempts(state.ledger))
-    return replace(so_far, tools=()) if again and rules.unruled and so_far.words else so_far
+    if not again or not rules.unruled:
+        return so_far
+    if so_far.words:
+        return replace(so_far, tools=())
+    return _only(so_far, lambda tool: rules.on_text == "respond" and tool.name == RESPOND)
 
 
 # The narrowings of values: fewer values for an argument of a tool that stays on offer. The same calls stay legal.

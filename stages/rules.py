@@ -91,8 +91,8 @@ InDoubtPolicy = Literal["report", "ask"]
 If nobody can be asked, the run ends as `OutcomeUnknown`. Calls of tools that only read, or are idempotent, are retried.
 """
 
-TextPolicy = Literal["nudge", "accept"]
-"""What bare text means while tools are offered: a mistake to correct, or the answer."""
+TextPolicy = Literal["nudge", "accept", "respond"]
+"""What bare text means while tools are offered: a mistake, the answer, or a mistake because a tool is for answers."""
 
 
 class RepairLimits(Options, frozen=True, kw_only=True):
@@ -465,9 +465,6 @@ def unneeded_writes(rules: Rules, named: Collection[str] = ()) -> tuple[str, ...
 #
 # Only the user's message tells whether they are meant. A small model is as likely to say that it has sent a message as
 # to send it, makes up what it was not told, and does things twice.
-
-RESPOND = "respond"
-"""The tool with which a model answers in words if plain text is not an answer."""
 
 
 def may_have_meant_a_call(rules: Rules, state: State) -> bool:

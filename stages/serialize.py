@@ -216,11 +216,12 @@ def _constraint(rules: Rules, wire: Wire, form: prompted.Form, schemas: ToolSche
         return with_listed_values(call, now.seen[tool.name], now.tried.get(tool.name, frozenset()))
 
     def end(now: Offer) -> Raw:
-        if now.words and not now.tools and form is prompted.LIST:
+        words = now.words or form.answers in now.names
+        if words and form.name == "list" and not {*now.names} - {form.answers}:
             return wire.tail(None, wires.answer_alone(wrapped=wire.strict))
-        calls = [schema_of(tool, now) for tool in now.tools or rules.tools]
-        if form is prompted.LIST:
-            return wire.tail(None, wires.list_of(calls, words=now.words, wrapped=wire.strict))
+        calls = [schema_of(tool, now) for tool in now.tools or rules.tools if tool.name != form.answers]
+        if form.name == "list":
+            return wire.tail(None, wires.list_of(calls, words=words, wrapped=wire.strict))
         return wire.tail(None, wires.one_of(calls, wrapped=wire.strict))
 
     return end

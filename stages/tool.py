@@ -108,3 +108,6 @@ RECALL = ToolSpec(
     effect="read",
 )
 """The tool that returns cut results (`stages.view.recall`). A workflow has recall if its rules have this tool."""
+
+RESPOND = "respond"
+"""The tool with which a model answers in words if plain text is not an answer (`Rules.on_text`)."""

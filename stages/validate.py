@@ -40,9 +40,10 @@ from stages.reading.provenance import Sifted, sieve
 from stages.reading.replies import Judged, Reading, reader
 from stages.reading.toolset import Toolset, toolset_of
 from stages.rescue.markers import grammars
-from stages.rules import RESPOND, Rules, legal_tools, may_have_meant_a_call, welcomes_words
+from stages.rules import Rules, legal_tools, may_have_meant_a_call, welcomes_words
 from stages.schema import Fits, Misfit
 from stages.state import MAIN, Answered, Done, Edited, Ready, State, Vetted
+from stages.tool import RESPOND
 from stages.wire.target import Target
 
 _MAIN = Target()

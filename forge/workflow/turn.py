@@ -25,7 +25,7 @@ from stages.serialize import overhead
 from stages.state import MAIN, Ready, StageName, State
 from stages.view.notes import note_progress, warn_of_calls, warn_of_context
 from stages.view.summary import SUMMARY, ask_for_summary
-from stages.wire.prompted import FORMS, LIST
+from stages.wire.prompted import FORMS, LIST, RESPONDING, Form
 from stages.wire.sampling import Sampling
 from stages.wire.target import Target
 from stages.wire.wires import wire
@@ -62,14 +62,20 @@ def _target(workflow: CompiledWorkflow, setup: Setup) -> Target:
     rules, spoken, sampling = workflow.rules, wire(setup.dialect), setup.sampling
     if workflow.unsure is not None and setup.logprobs:
         sampling = sampling.over(Sampling(extra=spoken.logprobs))
-    # Only this form lets a constrained reply have words, or several calls.
-    lists = setup.mode == "constrained" and rules.tools and rules.on_text == "accept"
+    form: Form = FORMS[setup.form]
+    if setup.mode == "constrained" and rules.tools:
+        # Only these forms let a constrained reply have words, or several calls. Where unsure calls are asked again, an
+        # answer stays one of the tools, because its probability among these is needed.
+        if rules.on_text == "accept":
+            form = LIST
+        elif rules.on_text == "respond" and workflow.unsure is None:
+            form = RESPONDING
     return Target(
         mode=setup.mode,
         model=setup.model,
         sampling=sampling,
         wire=spoken,
-        form=LIST if lists else FORMS[setup.form],
+        form=form,
         alternating=setup.alternating,
         schemas=workflow.schemas,
         falls_back=setup.falls_back,

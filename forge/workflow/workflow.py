@@ -348,7 +348,7 @@ class Workflow(Generic[R_co]):
         stated = Rules(
             tools=(*specs, RECALL) if self.context.recall else specs,
             required=several(self.required_steps),
-            on_text="nudge" if self.on_text == "respond" else self.on_text,
+            on_text=self.on_text,
             limits=self.limits,
             calls=self.calls,
             checks=own_checks(self.completion_checks or {}),

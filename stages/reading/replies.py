@@ -18,8 +18,9 @@ from stages.reasoning import split_reasoning
 from stages.repair.json_text import FoundJson, json_at
 from stages.rescue import Family, FoundCall, Rescued
 from stages.rescue.markers import Grammars, grammars
-from stages.rules import RESPOND, RepairLimits, Rules
+from stages.rules import RepairLimits, Rules
 from stages.schema import Fits, Misfit
+from stages.tool import RESPOND
 from stages.wire import prompted
 
 _COMPARED = 200

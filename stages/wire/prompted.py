@@ -1,22 +1,24 @@
 """Tools and calls as text, for models and servers without native tool calls.
 
-The forms are `JSON`, the default, `XML`, and `LIST`, for constrained replies that may also be a text answer. For each,
-`decode_calls(encode_calls(x)) == x`. The description of the tools ends the system prompt and is the same in every turn.
-Replies that do not follow the form exactly are left to rescue.
+The forms are `JSON`, the default, `XML`, and, for constrained replies that may also be a text answer, `LIST` and
+`RESPONDING`. For each, `decode_calls(encode_calls(x)) == x`. The description of the tools ends the system prompt and is
+the same in every turn. Replies that do not follow the form exactly are left to rescue.
 """
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Literal, assert_never
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from stages.effect import RawCall
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
 from stages.repair.decoding import decode, decode_or
-from stages.tool import ToolSpec
+from stages.tool import RESPOND, ToolSpec
 from stages.wire.openai import chat as openai
 from stages.wire.openai.chat import WireMessage
 from stages.wire.valid import call_as_text, with_object_arguments
@@ -29,7 +31,7 @@ class Form(Struct, frozen=True, kw_only=True):
     """How calls are written as text: instructions for the model, and functions from calls to text and back.
 
     `introduction` precedes the list of tools. A text answer is the text itself, except in a form that writes answers as
-    JSON, too.
+    JSON, too. `answers` is the tool that a text answer calls, if there is one; the description leaves it out.
     """
 
     name: FormName | Literal["list"]
@@ -38,12 +40,14 @@ class Form(Struct, frozen=True, kw_only=True):
     decode_calls: Callable[[str], tuple[RawCall, ...]]
     encode_answer: Callable[[str], str] = lambda text: text
     decode_answer: Callable[[str], str | None] = lambda _: None
+    answers: str = ""
 
     def instructions(self, tools: tuple[ToolSpec, ...]) -> str:
         """The description of the tools for the model, with the schemas of their arguments; made once per workflow."""
         listed = (
             f"- {tool.name}: {tool.description}\n  arguments (JSON Schema): {bytes(tool.parameters).decode()}"
             for tool in tools
+            if tool.name != self.answers
         )
         return self.introduction + "\n".join(listed) if tools else ""
 
@@ -160,6 +164,38 @@ LIST = Form(
     encode_answer=lambda text: msgspec.json.encode(_Answer(answer=text)).decode(),
     decode_answer=_decode_answer,
 )
+
+
+class _Message(Struct, frozen=True, forbid_unknown_fields=True):
+    """The arguments of `respond`."""
+
+    message: str
+
+
+_message = msgspec.json.Decoder(_Message)
+
+
+def _encode_responding(calls: tuple[ToolCall, ...]) -> str:
+    if len(calls) == 1 and calls[0].name == RESPOND:
+        with suppress(msgspec.DecodeError):
+            return LIST.encode_answer(decode(_message, calls[0].arguments).message)
+    return _encode_list(calls)
+
+
+def _decode_responding(text: str) -> tuple[RawCall, ...]:
+    if (answer := _decode_answer(text)) is None:
+        return _decode_list(text)
+    return (RawCall(name=RESPOND, arguments=msgspec.json.encode(_Message(message=answer)).decode()),)
+
+
+RESPONDING = replace(
+    LIST,
+    encode_calls=_encode_responding,
+    decode_calls=_decode_responding,
+    decode_answer=lambda _: None,
+    answers=RESPOND,
+)
+"""`LIST`, where an answer is a call of `respond`: as one more tool, a small model gives it no chance."""
 
 
 # Calls as markup, one tag per parameter: long texts and code appear verbatim, without quotes and escapes.

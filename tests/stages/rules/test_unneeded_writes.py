@@ -277,9 +277,10 @@ def test_a_write_is_made_once() -> None:
     assert desk.done == ["Ana: I am late."]
 
 
-def test_after_a_call_that_was_made_before_the_model_answers() -> None:
-    desk = Desk()
-    model = desk.run(READ, READ, "She is on her way.")
+@pytest.mark.parametrize("answer", ["She is on her way.", call("respond", message="She is on her way.")])
+def test_after_a_call_that_was_made_before_the_model_answers(answer: Line) -> None:
+    desk = Desk(on_text="accept" if isinstance(answer, str) else "respond")
+    model = desk.run(READ, READ, answer)
     assert offered(model.requests[2]) == {"words"}
     assert [held for held in desk.events if isinstance(held, events.HeldBack)] == [
         events.HeldBack(turn=3, tools=("read_messages", "send_message"), by="answer_only")

@@ -70,7 +70,7 @@ def test_what_is_not_in_the_asked_form_is_left_to_rescue(text: str) -> None:
     assert prompted.XML.decode_calls(text) == ()
 
 
-@pytest.mark.parametrize("form", [prompted.JSON, prompted.XML, prompted.LIST], ids=lambda form: form.name)
+@pytest.mark.parametrize("form", [prompted.JSON, prompted.XML, prompted.LIST, prompted.RESPONDING])
 def test_the_instructions_hold_every_tool_and_nothing_without_tools(form: prompted.Form) -> None:
     assert form.instructions(()) == ""
     text = form.instructions((LOOK,))

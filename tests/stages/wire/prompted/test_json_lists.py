@@ -3,8 +3,11 @@
 import json
 
 import pytest
+from msgspec import Raw
 
+from stages.effect import RawCall
 from stages.message import Assistant, History, Tool, ToolCall, User
+from stages.tool import ToolSpec
 from stages.wire import prompted
 
 
@@ -48,3 +51,16 @@ def test_a_conversation_in_lists_shows_earlier_answers_as_they_were_given() -> N
     assert made.text == '[{"tool":"look","args":{}},{"tool":"look","args":{"at":1}}]'
     assert results.text == "Result of look:\n7\n\nResult of look:\n8"
     assert (answered.text, asked.text) == ('{"answer":"\\"7\\" and 8."}', "Sure?")
+
+
+RESPOND = ToolSpec(name="respond", description="Answer.", parameters=Raw(b"{}"))
+
+
+def test_an_answer_is_a_call_of_respond_where_a_workflow_has_that_tool() -> None:
+    form = prompted.RESPONDING
+    (said,) = form.decode_calls('{"answer": "It is 7."}')
+    assert said == RawCall(name="respond", arguments='{"message":"It is 7."}')
+    assert form.encode_calls((ToolCall(id="1", name=said.name, arguments=said.arguments),)) == '{"answer":"It is 7."}'
+    assert form.decode_answer('{"answer": "It is 7."}') is None
+    assert "respond" not in form.instructions((RESPOND,))
+    assert [one.name for one in form.decode_calls('[{"tool": "look", "args": {}}]')] == ["look"]
