@@ -34,6 +34,8 @@ _OF_CALLS = re.compile(
 _NAMED = re.compile(r"[A-Za-z_][\w.-]{0,100}")
 _OPENED = re.compile(rf"<\s?/?({_WORD})")
 _IN_TAGS = frozenset({"element", "tool_xml", "tool_tag", "any_markup", "lines"})
+_ESCAPES = re.compile(r"\\+([n\"'/\\])")
+"""What a string in JSON or Python has escaped, and one between tags has not."""
 _LONGEST = 20_000
 """Characters of a text that is mended: of a longer one, much would be read twice."""
 
@@ -60,10 +62,14 @@ def is_better(again: Rescued, found: Rescued, names: Names, text: str) -> bool:
     """
     if _worth(again, names) <= _worth(found, names):
         return False
-    plain = f"{text}\n{html.unescape(text)}"
+    plain = _ESCAPES.sub(_unescaped, f"{text}\n{html.unescape(text)}")
     values = (raw for call in again.calls for raw in (object_members(call.arguments) or {}).values())
     texts = (msgspec.json.decode(bytes(raw), type=str) for raw in values if bytes(raw).startswith(b'"'))
-    return all(line.strip() in plain for value in texts for line in value.splitlines())
+    return all(line.strip() in plain for value in texts for line in _ESCAPES.sub(_unescaped, value).splitlines())
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    return "\n" if escape[1] == "n" else escape[1]
 
 
 def _worth(found: Rescued, names: Names) -> tuple[bool, int, int, int]:
