@@ -18,19 +18,34 @@ from stages.rescue.names import Names, spelling
 from stages.rescue.tags import BAR, CALL, KEY, PARAMETER, PREFIX, STEM_IN, VALUE
 
 _WORD = rf"(?:{BAR}{{1,2}}\w{{1,20}}{BAR}{{1,2}} ?)?[A-Za-z_][\w:.-]{{0,60}}"
-_GIVEN = r"(?:(?:\s(?:name|key|tool|id)\s?)?=\s?(?:[\"'][^\"'<>\n]{1,100}[\"']|[\w.-]{1,100}))"
-_TAG = re.compile(
-    rf"<\s?(?P<close>/?)\s?(?P<word>{_WORD})(?P<given>{_GIVEN})?(?P<own>\s?/)?"
-    rf"(?:\s?>|(?=\s*+<|\s*+\Z)|(?<=[\"'])(?=[^\s/>])|(?=\n))|"
-    rf"(?:(?<![<\w/:.\"'{BAR[1:-1]}-])|(?<=\w)(?=/))(?P<close2>/?)(?P<word2>{_WORD})(?P<given2>{_GIVEN})?>|(?P<none></>)"
+_GIVEN = (
+    r"(?:(?:\s(?:name|key|tool|id)\s?)?=\s?(?:[\"'][^\"'<>\n]{1,100}[\"']|[\w.-]{1,100})"
+    r"(?:\s\w{1,20}=[\"'][^\"'<>\n]{0,100}[\"']){0,4})"
 )
-_TOKEN = re.compile(rf"(?:< ?)?({BAR}{{1,2}}) ?(/?[\w\u2581][\w\u2581:./-]{{2,60}}) ?{BAR}{{1,2}}(?: ?>)?")
+_TAG = re.compile(
+    rf"<{{1,3}}\s?(?P<close>/?)\s?(?P<word>{_WORD})(?P<given>{_GIVEN})?(?P<own>\s?/)?"
+    rf"(?:\s?>{{1,3}}|(?=\s*+<|\s*+\Z)|(?<=[\"'])(?=[^\s/>])|(?=\n))|"
+    rf"(?:(?<![<\w/:.\"'{BAR[1:-1]}-])|(?<=\w)(?=/))(?P<close2>/?)(?P<word2>{_WORD})(?P<given2>{_GIVEN})?>{{1,3}}|"
+    r"(?P<none></>)"
+)
+_GLUED = re.compile(rf"<({_WORD}?)(?=[^\s<>=][^<>]{{0,400}}</\1\s?>)")
+"""An opening tag without its bracket, behind which a value and its closing tag follow."""
+_TOKEN = re.compile(
+    rf"(?:<{{1,3}} ?)?({BAR}{{1,2}}) ?(/?[\w\u2581][\w\u2581:./-]{{2,60}}) ?{BAR}{{1,2}}(?: ?>{{1,3}})?"
+)
+_ANY_TOKEN = rf"<{BAR}{{1,2}}\w{{1,30}}{BAR}{{1,2}}>"
+_DRESSED = re.compile(
+    rf"(?P<before>{_ANY_TOKEN}|[*`]{{1,3}})?(?P<name>(?<!\w)[A-Za-z_][\w.-]{{0,100}}+)"
+    rf"(?P<after>{_ANY_TOKEN}(?:\w{{1,20}}(?=[\s<({{:\"]))?|(?:\(\)|[#:~][\w-]{{1,20}}|[*`]{{1,3}})(?=\s{{0,4}}[<({{\[:]))?"
+)
+"""A name, with what slipped in beside it: a control token, a call's number, parentheses without arguments."""
 _LOOK_ALIKE = str.maketrans("\uff1c\uff1e\u2044\uff3b\uff3d\xa0", "<>/[] ")
 _CONTROL = re.compile("start|end|message|channel|constrain|sep", re.IGNORECASE)
 _OF_CALLS = re.compile(
     rf"{PREFIX}(?:{CALL}s?|{PARAMETER}s?|input|args|{KEY}|{VALUE}|tool_name|function_name|name|tool_input|tool_args)",
     re.IGNORECASE,
 )
+_NAMING = re.compile("tool_name|function_name|arg_key|arg_value")
 _NAMED = re.compile(r"[A-Za-z_][\w.-]{0,100}")
 _OPENED = re.compile(rf"<\s?/?({_WORD})")
 _IN_TAGS = frozenset({"element", "tool_xml", "tool_tag", "any_markup", "lines"})
@@ -51,6 +66,15 @@ def mended(text: str, found: Rescued, names: Names) -> str:
         text = text.replace("\\_", "_").translate(_LOOK_ALIKE)
     if "|" in text or "\uff5c" in text:
         text = _TOKEN.sub(_token, text)
+    if lost:
+
+        def bare(dressed: re.Match[str]) -> str:
+            before, after = dressed["before"] or "", dressed["after"] or ""
+            if not (before or after) or not names.knows(dressed["name"]):
+                return dressed[0]
+            return f"{before if STEM_IN.search(before) else ''}{dressed['name']}"
+
+        text = _DRESSED.sub(bare, text)
     of_calls = any(_OF_CALLS.fullmatch(word) or names.knows(word) for word in {*_OPENED.findall(text)})
     return _with_sound_tags(text, names) if of_calls or (" name=" in text and ">" in text) else text
 
@@ -89,12 +113,15 @@ def _token(token: re.Match[str]) -> str:
 
 def _with_sound_tags(text: str, names: Names) -> str:
     words = {spelling(word): word for word in _words(text, names)}
+    text = _GLUED.sub(lambda tag: f"<{tag[1]}>" if _is_of(tag[1], words) else tag[0], text)
     pieces: list[str] = []
     opened: list[str] = []
-    position = 0
+    position = call = 0
+    sound = ""
     for tag in _TAG.finditer(text):
         written, given = tag["word"] or tag["word2"] or "", tag["given"] or tag["given2"] or ""
         word = written.lower() if _OF_CALLS.fullmatch(written) else words.get(spelling(written), "")
+        between = text[position : tag.start()]
         last = opened[-1] if opened else ""
         closes = bool(tag["close"] or tag["close2"]) or (word == last and not given)
         if not word and last and (tag["none"] or (tag["word2"] and written.endswith(last))):
@@ -103,14 +130,30 @@ def _with_sound_tags(text: str, names: Names) -> str:
         elif not word or (tag["own"] and not closes):
             continue
         else:
-            sound = f"</{word}>" if closes else f"<{word}{given}>"
+            again, sound = sound, f"</{word}>" if closes else f"<{word}{given}>"
+            if sound == again and not between.strip():
+                # The same tag twice.
+                position = tag.end()
+                continue
             if not closes:
                 opened.append(word)
             elif word in opened:
                 del opened[len(opened) - 1 - opened[::-1].index(word) :]
-        pieces += (text[position : tag.start()], sound)
+            elif word in words.values() or _NAMING.fullmatch(word):
+                # Its opening tag was lost: a call's in front of its arguments, a value's in front of the value.
+                if word in names.known:
+                    pieces.insert(call, f"<{word}>")
+                else:
+                    pieces.append(f"<{word}>")
+        pieces += (between, sound)
         position = tag.end()
+        if not opened:
+            call = len(pieces)
     return "".join((*pieces, text[position:])) if pieces else text
+
+
+def _is_of(word: str, words: Mapping[str, str]) -> bool:
+    return spelling(word) in words or _OF_CALLS.fullmatch(word) is not None
 
 
 def _words(text: str, names: Names) -> set[str]:

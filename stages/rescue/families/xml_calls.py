@@ -75,7 +75,7 @@ ELEMENTS = Grammar(
     ),
     key=re.compile(
         rf"{GAP}{TAG}{PARAMETER}{ATTRIBUTE}(?:{QUOTE}(?P<key>[^\"'>\n\u201c\u201d]{{1,200}}+){QUOTE}|(?P<bare>[^\s\"'<>=]{{1,200}}+)[\"']?)"
-        r"(?:=|(?P<typed>(?:\s+value=\"[^\"]{0,4000}+\")?[^>\n]{0,80})(?:>|(?=\n)))"
+        r"(?:=|(?P<typed>(?:\s+value=\"[^\"]{0,4000}+\")?[^<>\n]{0,80})(?:>|(?=\n)))"
     ),
     value_end=re.compile(
         r"(?=[<\n])(?:"

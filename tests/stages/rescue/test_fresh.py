@@ -30,7 +30,6 @@ CASES = [
 ]
 NOT_READ = {
     "clean/toolbench-two": "names in brackets without any markup, one behind the other",
-    "damage/tok-name-kimi": "a token and a number in the name",
     "damage/bare-py": "a name in Python is a variable",
     "damage/set-py": "a set of Python",
     "damage/tuple-call": "data as often as a call",
