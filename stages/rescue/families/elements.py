@@ -7,7 +7,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from stages.repair.json_text import json_quoted
-from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE, named_call
+from stages.rescue.families.json_calls import ARGUMENTS_BEGIN, CUT_OFF, UNREADABLE, named_call
 from stages.rescue.found import Claim
 from stages.rescue.names import Names
 from stages.rescue.tags import CLOSED, GAP, PARAMETER, past_closing
@@ -17,6 +17,7 @@ ELEMENT = re.compile(
     r"(?:\s+(?:name|key)=[\"']?(?P<key>[^\"'>]{1,100}+)(?:[\"'](?:\s+type=[\"']\w{1,20}[\"'])?)?)?)>"
 )
 """An element that is an argument. After `=` alone stands a key in a parameter's tag, and in any other tag its value."""
+_ARGUMENTS = re.compile(rf"{ARGUMENTS_BEGIN}|\[")
 _BLANK = re.compile(GAP)
 _CDATA = re.compile(r"\s*+<!\[CDATA\[")
 _ESCAPED = re.compile(r"[^<>&]*+(?:&(?:lt|gt|amp|quot|apos|#39|#34);[^<>&]*+)++")
@@ -44,8 +45,8 @@ def body_at(text: str, position: int, tag: str, name: str, names: Names) -> tupl
     """The arguments up to the closing tag, as JSON or as one element each; or what is wrong with them."""
     closing = f"</{tag}>"
     begin = skip_blank(text, position)
-    if text.startswith(("{", "[", '"{'), begin):
-        read = named_call(text, begin, begin + (text[begin] == '"'), name, _past_surplus)
+    if _ARGUMENTS.match(text, begin):
+        read = named_call(text, begin, begin, name, _past_surplus)
         if not read.claims:
             return BrokenElements(read.damage or UNREADABLE, len(text) if read.damage == CUT_OFF else read.end)
         # Complete JSON needs no closing tag to show its end, so one of any name will do.

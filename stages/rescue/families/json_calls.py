@@ -7,7 +7,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from stages.repair.damaged_json import BrokenJson
-from stages.repair.json_text import FIRST_KEY, FoundJson, json_at, object_members
+from stages.repair.json_text import FIRST_KEY, FoundJson, is_json, json_at, object_members
 from stages.rescue.candidates import unwrapped
 from stages.rescue.described import ARGUMENT_KEYS
 from stages.rescue.families.lines import lines_call
@@ -87,6 +87,10 @@ _NEAR = 2_000
 """Characters of an object in which such a key is looked for."""
 _NOT_JSON = re.compile("['\u201c\\\\A-Za-z_]")
 """A sign behind a brace with which no JSON begins."""
+_STRING = re.compile(r"\"(?:[^\"\\\n]|\\.)*+\"")
+_KEY = re.compile(r"\"[\w$-]{1,60}\"\s?:")
+ARGUMENTS_BEGIN = r"(?=\{|\[\s{0,8}\{|\"[\\\"\s]{0,8}[{\[]|\"[\w$-]{1,60}\"\s?:)"
+"""What arguments in JSON begin with: also one in a JSON string, once or twice, and one without its brace."""
 CUT_OFF = "its JSON ends before it is complete: it is cut off, or a quotation mark in a string lacks its backslash."
 UNREADABLE = "its JSON cannot be read."
 
@@ -159,15 +163,25 @@ def _fenced(text: str, start: int, names: Names) -> Read | None:
 
 
 def named_call(text: str, start: int, position: int, name: str, past: Callable[[str, int], int] = past_closing) -> Read:
-    """The call of that name whose arguments are the JSON at `position`; `past` says where the markup behind ends."""
-    found = json_at(text, position) if position < len(text) else BrokenJson(end=position, cut=True)
+    """The call of that name whose arguments are at `position` (`ARGUMENTS_BEGIN`): JSON, or a JSON string with it.
+
+    `past` says where the markup behind ends.
+    """
+    quoted = text.startswith('"', position) and not _KEY.match(text, position)
+    string = _STRING.match(text, position) if quoted else None
+    if string and is_json(string[0]) and (claims := arguments_of(name, FoundJson(text=string[0], end=0)).claims):
+        return Read(start=start, end=past(text, string.end()), claims=claims, keep="")
+    # A string in which the quotation marks have no backslashes.
+    position += quoted
+    found = json_at(text, position, opened=True) if position < len(text) else BrokenJson(end=position, cut=True)
     if isinstance(found, BrokenJson):
         return Read(start=start, end=max(found.end, position), damage=CUT_OFF if found.cut else UNREADABLE, keep="")
+    end = past(text, found.end + (quoted and text.startswith('"', found.end)))
     if found.text.startswith("{"):
         claim = Claim(name=name, arguments=found.text, repairs=found.repairs, cost=found.cost)
-        return Read(start=start, end=past(text, found.end), claims=(claim,), keep="")
+        return Read(start=start, end=end, claims=(claim,), keep="")
     shape = arguments_of(name, found)
-    return Read(start=start, end=past(text, found.end), claims=shape.claims, damage=shape.damage, keep="")
+    return Read(start=start, end=end, claims=shape.claims, damage=shape.damage, keep="")
 
 
 def _behind_tool(text: str, start: int, opening: re.Match[str], names: Names) -> Read | None:

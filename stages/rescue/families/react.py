@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from stages.repair.damaged_json import BrokenJson
 from stages.repair.json_text import FoundJson, json_at, json_quoted
-from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE, torn_call
+from stages.rescue.families.json_calls import ARGUMENTS_BEGIN, CUT_OFF, UNREADABLE, named_call, torn_call
 from stages.rescue.families.lines import lines_call
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
@@ -24,9 +24,9 @@ _INPUT = (
 _HEAD = re.compile(rf"{_LABEL}(?: \d{{1,3}})?\**[ \t]*:\**[ \t\u00a0]*")
 _NAME = re.compile(r"[*`\"'\[]*([A-Za-z_][\w.:/-]{0,120})[*`\"'\]]*[ \t]*(?:\(\))?[ \t]*")
 _INPUT_LABEL = re.compile(
-    rf"\s*+\**+{_INPUT}(?: \d{{1,3}})?\**+[ \t]*+:\**+\s*+(?:```(?:json)?\s*+)?`?(?:\"(?=\{{\s{{0,8}}[}}\\]))?"
+    rf"\s*+\**+{_INPUT}(?: \d{{1,3}})?\**+[ \t]*+:\**+\s*+(?:```(?:json)?\s*+)?`?"
 )
-_ARGUMENTS = re.compile(r"\{|\[\s{0,8}\{")
+_ARGUMENTS = re.compile(ARGUMENTS_BEGIN)
 _TO_BRACE = re.compile(r"[(\[]?\s*+(?=\{)")
 _FENCE = re.compile(r"(?:```(?:json)?\s*)?(?=[\[{])")
 _AFTER = re.compile(r"\"?`?(?:\s*```)?")
@@ -58,6 +58,9 @@ def _labelled(text: str, start: int, position: int, names: Names) -> Read | None
     label = _INPUT_LABEL.match(text, name.end()) if name else None
     if name is None or label is None or name[1].lower() in _NO_TOOL:
         return None
+    if text.startswith('"', label.end()) and _ARGUMENTS.match(text, label.end()):
+        read = named_call(text, start, label.end(), name[1])
+        return replace(read, end=_end(text, read.end)) if read.claims else None
     if not _ARGUMENTS.match(text, label.end()):
         return _plain(text, start, label.end(), name[1], names)
     found = json_at(text, label.end())

@@ -9,7 +9,7 @@ import re
 from msgspec.structs import replace
 
 from stages.repair.json_text import FIRST_KEY, FoundJson, json_at
-from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE, named_call
+from stages.rescue.families.json_calls import ARGUMENTS_BEGIN, CUT_OFF, UNREADABLE, named_call
 from stages.rescue.families.lines import lines_call
 from stages.rescue.families.xml_calls import in_attributes
 from stages.rescue.found import Claim, Family, Read
@@ -65,8 +65,9 @@ _AT_ONCE = re.compile(rf"[{{\uff5b]|\[(?!/?[A-Z_]{{3,20}}\])|{FIRST_KEY}")
 _WORDS_BEFORE = re.compile(r"[\w ,.'\u2019!-]{1,120}[:.!]?\s{0,4}(?=\{)")
 _BRACKETED_NAME = re.compile(r"\[[A-Za-z_][\w.:/-]{0,120}+\]\s*+\{")
 _NAME_THEN_JSON = re.compile(
-    r"(?:name\s*+[:=]\s*+)?[\"'*`\[]*+([A-Za-z_][\w.:/-]{0,120}+)"
-    r"(?:[\s\"'*`,:(\]]|(?<=```)json|\[ARGS\]|\[CALL_ID\][\w-]{1,40}+\[ARGS\]|arguments\s*+[:=])*+(?=\{)"
+    r"(?:name\s*+[:=]\s*+)?[\"'*`\[]*+([A-Za-z_][\w.:/-]{0,120}+)[\"'*`]*+"
+    r"(?:[\s*`,:(\]]|(?<=```)json|\[ARGS\]|\[CALL_ID\][\w-]{1,40}+\[ARGS\]|arguments\s*+[:=])*+"
+    rf"{ARGUMENTS_BEGIN}"
 )
 
 

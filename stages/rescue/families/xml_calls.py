@@ -14,7 +14,7 @@ import re
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stages.repair.json_text import FoundJson, is_json, json_at, json_quoted
+from stages.repair.json_text import is_json, json_quoted
 from stages.rescue.described import ARGUMENT_KEYS
 from stages.rescue.families.elements import (
     ELEMENT as OWN_ELEMENT,
@@ -28,6 +28,7 @@ from stages.rescue.families.elements import (
     skip_cdata,
     without_foreign_closer,
 )
+from stages.rescue.families.json_calls import ARGUMENTS_BEGIN, named_call
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names, name_before
 from stages.rescue.tags import (
@@ -107,8 +108,7 @@ PAIRS = Grammar(
     end=re.compile(rf"{GAP}(?:{_PAIR_VALUE_END}{GAP})?(?:{CLOSED}|<end_of_tool_call{TAG_END})"),
     strip=False,
 )
-_TO_BRACE = re.compile(rf"{GAP}(?:{TAG}(?:{PARAMETER}|input)s?{TAG_END}{GAP})?(?P<bracket>[\[(])?\s*+(?=\{{)")
-_BRACKET_END = re.compile(r"\s*+[\])]")
+_TO_ARGUMENTS = re.compile(rf"{GAP}(?:{TAG}(?:{PARAMETER}|input)s?{TAG_END}{GAP})?\(?\s*+{ARGUMENTS_BEGIN}")
 _GIVEN = re.compile(r"\s-{0,2}([\w.-]{1,40})=(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'<>=/]++)(?=[\s/>]|\Z))")
 _AROUND_KEY = " :\\\t\r\n"
 _IN_TAG = re.compile(r"\s*+(?:value\s?=|[:=])\s*+(?:\"([^\"]*+)\"|'([^']*+)')")
@@ -177,21 +177,17 @@ def _without_slash(written: str) -> str:
 
 def json_body(text: str, called: Called, end: re.Pattern[str], names: Names) -> Read | None:
     """Llama 3.1's custom tools: the arguments as JSON between the tags."""
-    brace = _TO_BRACE.match(text, called.body)
-    if brace is None:
+    begin = _TO_ARGUMENTS.match(text, called.body)
+    if begin is None:
         return None
-    found = json_at(text, brace.end())
-    if not isinstance(found, FoundJson):
-        return _damaged(called, max(found.end, called.body), names)
-    position = found.end
-    if brace["bracket"]:
-        bracket = _BRACKET_END.match(text, position)
-        if bracket is None:
-            return _damaged(called, position, names)
-        position = bracket.end()
-    closing = end.match(text, position)
-    claim = Claim(name=called.name, arguments=found.text, repairs=found.repairs, cost=found.cost)
-    return Read(start=called.begin, end=closing.end() if closing else position, claims=(claim,), keep="")
+
+    def past(text: str, position: int) -> int:
+        position += text.startswith(")", position)
+        closing = end.match(text, position)
+        return closing.end() if closing else position
+
+    read = named_call(text, called.begin, begin.end(), called.name, past)
+    return read if read.claims else _damaged(called, max(read.end, called.body), names)
 
 
 def _pairs(text: str, start: int, names: Names) -> Read | None:
