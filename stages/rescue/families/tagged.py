@@ -130,7 +130,7 @@ def _named(text: str, start: int, position: int, names: Names) -> Read | None:
         found = json_at(text, head.end())
         if not isinstance(found, FoundJson) or not _CLOSER.match(text, found.end):
             # Perhaps no name at all; what is closed was meant as a call.
-            return Read(start=start, end=max(found.end, position))
+            return None
     return named_call(text, start, head.end(), head[1], _past_closer)
 
 
