@@ -15,7 +15,7 @@ import msgspec
 from stages.repair.json_text import object_members
 from stages.rescue.found import FoundCall, Rescued
 from stages.rescue.names import Names, spelling
-from stages.rescue.tags import BAR, CALL, KEY, PARAMETER, PREFIX, STEM_IN, VALUE
+from stages.rescue.tags import BAR, CALL, KEY, MINIMAX_TOKEN, PARAMETER, PREFIX, STEM_IN, VALUE
 
 _WORD = rf"(?:{BAR}{{1,2}}\w{{1,20}}{BAR}{{1,2}} ?)?[A-Za-z_][\w:.-]{{0,60}}"
 _GIVEN = (
@@ -33,16 +33,18 @@ _GLUED = re.compile(rf"<({_WORD}?)(?=[^\s<>=][^<>]{{0,400}}</\1\s?>)")
 _TOKEN = re.compile(
     rf"(?:<{{1,3}} ?)?({BAR}{{1,2}}) ?(/?[\w\u2581][\w\u2581:./-]{{2,60}}) ?{BAR}{{1,2}}(?: ?>{{1,3}})?"
 )
+_IN_BRACKETS = re.compile(r"(?:\[{1,2} ?(TOOL_CALLS|CALL_ID|ARGS) ?\]{0,2}|\b(TOOL_CALLS|CALL_ID|ARGS)\]{1,2})")
+"""Mistral's markers, with a bracket too few or too many."""
 _ANY_TOKEN = rf"<{BAR}{{1,2}}\w{{1,30}}{BAR}{{1,2}}>"
 _DRESSED = re.compile(
     rf"(?P<before>{_ANY_TOKEN}|[*`]{{1,3}})?(?P<name>(?<!\w)[A-Za-z_][\w.-]{{0,100}}+)"
-    rf"(?P<after>{_ANY_TOKEN}(?:\w{{1,20}}(?=[\s<({{:\"]))?|(?:\(\)|[#:~][\w-]{{1,20}}|[*`]{{1,3}})(?=\s{{0,4}}[<({{\[:]))?"
+    rf"(?P<after>{_ANY_TOKEN}(?:\w{{1,20}}(?=[\s<>({{:\"]))?|(?:\(\)|[#:~][\w-]{{1,20}}|\[CALL_ID\][\w-]{{1,40}}|[*`]{{1,3}})(?=\s{{0,4}}[<({{\[:]))?"
 )
 """A name, with what slipped in beside it: a control token, a call's number, parentheses without arguments."""
 _LOOK_ALIKE = str.maketrans("\uff1c\uff1e\u2044\uff3b\uff3d\xa0", "<>/[] ")
 _CONTROL = re.compile("start|end|message|channel|constrain|sep", re.IGNORECASE)
 _OF_CALLS = re.compile(
-    rf"{PREFIX}(?:{CALL}s?|{PARAMETER}s?|input|args|{KEY}|{VALUE}|tool_name|function_name|name|tool_input|tool_args)",
+    rf"{BAR}{{0,2}}{PREFIX}(?:{CALL}s?|{PARAMETER}s?|input|args|{KEY}|{VALUE}|tool_name|function_name|name|tool_input|tool_args)",
     re.IGNORECASE,
 )
 _NAMING = re.compile("tool_name|function_name|arg_key|arg_value")
@@ -57,13 +59,15 @@ _LONGEST = 20_000
 
 def mended(text: str, found: Rescued, names: Names) -> str:
     """The text with sound tags; the same where nothing is to be mended, or what was found leaves no doubt."""
-    lost = bool(found.damage) or not found.calls
+    empty = any(call.arguments == "{}" and not names.takes_nothing(call.name) for call in found.calls)
+    lost = bool(found.damage) or not found.calls or empty
     # The values of other families are delimited by more than tags.
     doubtful = (call for call in found.calls if call.origin in _IN_TAGS)
     if len(text) > _LONGEST or not (lost or any(">" in call.arguments or call.cost for call in doubtful)):
         return text
     if lost:
-        text = text.replace("\\_", "_").translate(_LOOK_ALIKE)
+        text = _IN_BRACKETS.sub(lambda marker: f"[{marker[1] or marker[2]}]", text.replace("\\_", "_").translate(_LOOK_ALIKE))
+    text = text.replace(MINIMAX_TOKEN, "")
     if "|" in text or "\uff5c" in text:
         text = _TOKEN.sub(_token, text)
     if lost:
@@ -135,7 +139,10 @@ def _with_sound_tags(text: str, names: Names) -> str:
                 # The same tag twice.
                 position = tag.end()
                 continue
-            if not closes:
+            if not closes and again and last == word and between.strip() and any(key in given for key in words.values()):
+                # The closing tag of the value before it was lost.
+                sound = f"</{word}>{sound}"
+            elif not closes:
                 opened.append(word)
             elif word in opened:
                 del opened[len(opened) - 1 - opened[::-1].index(word) :]
