@@ -44,7 +44,7 @@ _NAME_BEFORE = re.compile(
     r"(?:>>>|TOOL_CALLS?\s)?\s*+[*`\[]*+([A-Za-z_](?:[\w./#-]|:(?=\w)){0,100}+)[*`\]]*+(?P<colon>:?)[*`]*+\s*+(?:\(\s*+)?"
 )
 _NAME_LINE = re.compile(
-    r"^[*`#\s]{0,6}(?P<label>\w[\w-]{0,24}(?: (?i:call|name|use))?:[*` ]{0,6})?"
+    r"^[*`#\s]{0,6}(?P<label><[^<>\n]{1,60}>|\w[\w-]{0,24}(?: (?i:call|name|use))?:[*` ]{0,6})?"
     r"(?P<name>[A-Za-z_][\w.-]{0,100})[*`:]{0,4}[ \t]{0,4}\r?\n\s{0,4}\Z",
     re.MULTILINE,
 )
@@ -63,6 +63,8 @@ _BRACKETS_BEFORE = re.compile(
 )
 _BRACKETS_AFTER = re.compile(rf"\s{{0,4}}{LEFT}{{1,2}}{IN_BRACKETS}{{1,40}}{RIGHT}{{1,2}}")
 _SENTENCE_ENDS = re.compile(r"[.!?\u3002](?:\s|\Z)|[{}\[]")
+_JOINED = re.compile(r"[\"'][}\]]{0,2},\s{0,8}(?:\"\w{1,20}\"\s?:\s{0,4})?\Z")
+"""What is between a name and its arguments in a list, or where the object of the name was closed too early."""
 _WORDS_BETWEEN = 3
 """The most words between the name of a tool and its arguments."""
 _SENTENCE = re.compile(r"\s*+[^\W\d_]++(?:\s++[^\W\d_]++)++\s*+")
@@ -250,7 +252,8 @@ def _behind(text: str, start: int, found: FoundJson, names: Names) -> Read | Non
     # Between lines, two braces are the end of other JSON.
     ends = ends or (before.endswith("}}") and ("\n" not in near or "{{" in text[max(0, start - 80) : start]))
     called = _bracketed(text, start, found, names) if ends else None
-    return called if called or before.endswith(("}", ",", "]")) else _led_up_to(text, start, found, names)
+    goes_on = before.endswith(("}", ",", "]")) and not _JOINED.search(text, max(0, start - 40), start)
+    return called if called or goes_on else _led_up_to(text, start, found, names)
 
 
 def _led_up_to(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
@@ -264,7 +267,8 @@ def _led_up_to(text: str, start: int, found: FoundJson, names: Names) -> Read | 
         if name in names.known:
             line = max(text.rfind("\n", begin, word.start()) + 1, begin)
             between = text[word.end() : start]
-            if between.count("\n") > 1 or _SENTENCE_ENDS.search(between) or _SENTENCE.fullmatch(between):
+            apart = _SENTENCE_ENDS.search(between) and not _JOINED.fullmatch(between)
+            if between.count("\n") > 1 or apart or _SENTENCE.fullmatch(between):
                 return None
             claim = _fitting(name, found, names, "any_markup")
             if claim is None:

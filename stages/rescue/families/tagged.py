@@ -32,7 +32,7 @@ _WORDS = (
     r"TOOLCALL>",  # Nemotron
 )
 _TOKENS = (
-    r"tool_calls?\|?>",  # Granite 3, Phi-4 mini, Gemma 4
+    r"tool_calls?\|?>(?!call:)",  # Granite 3, Phi-4 mini, Gemma 4; its own grammar is another family
     r"tool_call_start\|?>",  # LFM2, MiniCPM
     r"python_tag\|?>",  # Llama 3
     r"python_start\|?>",  # Llama 4
