@@ -177,31 +177,9 @@ def _drop_joined(text: str, reads: list[tuple[str, Read]], read: Read) -> None:
         read = reads.pop()[1]
 
 
-def _with_markers(text: str, reads: list[tuple[str, Read]]) -> list[tuple[str, Read]]:
-    """The readings, with markers that broke off as a part of the call that they stand beside.
-
-    A header right before a whole call, or an opening marker right behind one that stands for the closing one.
-    """
-    kept: list[tuple[str, Read]] = []
-    for family, read in reads:
-        last = kept[-1][1] if kept else None
-        if last and bool(last.claims) != bool(read.claims) and not _MARKERS.sub("", text[last.end : read.start]).strip():
-            torn, called = (last, read) if read.claims else (read, last)
-            alone = not _MARKERS.sub("", text[torn.start : torn.end]).strip()
-            if torn.damage and not called.damage and alone and (read.claims or not text[read.end :].strip()):
-                claims = tuple(claim.guessed("damaged_tags") for claim in called.claims)
-                whole = replace(called, start=last.start, end=read.end, claims=claims, keep="")
-                kept[-1] = (family if read.claims else kept[-1][0], whole)
-                continue
-        kept.append((family, read))
-    return kept
-
-
 def _gathered(text: str, reads: list[tuple[str, Read]], names: Names) -> Rescued:
     if not reads:
         return Rescued(rest=text.strip())
-    if len(reads) > 1:
-        reads = _with_markers(text, reads)
     calls: list[FoundCall] = []
     unknown: list[str] = []
     damage, damaged_at = None, -1

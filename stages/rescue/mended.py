@@ -66,7 +66,9 @@ def mended(text: str, found: Rescued, names: Names) -> str:
     if len(text) > _LONGEST or not (lost or any(">" in call.arguments or call.cost for call in doubtful)):
         return text
     if lost:
-        text = _IN_BRACKETS.sub(lambda marker: f"[{marker[1] or marker[2]}]", text.replace("\\_", "_").translate(_LOOK_ALIKE))
+        text = _IN_BRACKETS.sub(
+            lambda marker: f"[{marker[1] or marker[2]}]", text.replace("\\_", "_").translate(_LOOK_ALIKE)
+        )
     text = text.replace(MINIMAX_TOKEN, "")
     if "|" in text or "\uff5c" in text:
         text = _TOKEN.sub(_token, text)
@@ -139,7 +141,13 @@ def _with_sound_tags(text: str, names: Names) -> str:
                 # The same tag twice.
                 position = tag.end()
                 continue
-            if not closes and again and last == word and between.strip() and any(key in given for key in words.values()):
+            if (
+                not closes
+                and again
+                and last == word
+                and between.strip()
+                and any(key in given for key in words.values())
+            ):
                 # The closing tag of the value before it was lost.
                 sound = f"</{word}>{sound}"
             elif not closes:

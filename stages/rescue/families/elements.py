@@ -103,7 +103,7 @@ class Values:
         end = self.text.find(closing, inside, inside + _NEAR)
         if end < 0 and (bound := self.bound(inside, inside + _NEAR)) >= 0:
             self.repairs["missing_closer"] = None
-            return without_foreign_closer(self.text[begin:bound]), bound
+            return self.text[begin:bound].strip(), bound
         if end < 0 and (end := self.text.find(closing, inside)) < 0:
             return None
         return self.text[begin:end], end + len(closing)
@@ -199,12 +199,3 @@ def skip_blank(text: str, position: int) -> int:
     """The next position that is not blank."""
     blank = _BLANK.match(text, position)
     return blank.end() if blank else position
-
-
-def plain_body(text: str, position: int, tag: str, name: str, names: Names) -> tuple[Claim, int] | None:
-    """The body as the value of the tool's only parameter."""
-    parameters, closing, end = names.parameters(name), f"</{tag}>", text.find("<", position)
-    if len(parameters) != 1 or not text.startswith(closing, max(end, 0)) or not text[position:end].strip():
-        return None
-    arguments = f"{{{json_quoted(parameters[0])}:{json_quoted(text[position:end].strip())}}}"
-    return Claim(name=name, arguments=arguments, repairs=("plain_input",)), end + len(closing)

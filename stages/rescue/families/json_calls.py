@@ -138,8 +138,6 @@ def _fenced(text: str, start: int, names: Names) -> Read | None:
         return None
     if not object_follows and (read := lines_call(text, start, opening.end(), names)):
         return read
-    if opening[1] in names.known and (read := _behind_tool(text, start, opening, names)):
-        return read
     begins = object_follows or _JSON_BEGINS.match(text, opening.end())
     if not begins or language in _RESULTS:
         begun = _ELEMENT_BEGINS.match(text, opening.end())
@@ -184,14 +182,6 @@ def named_call(text: str, start: int, position: int, name: str, past: Callable[[
         return Read(start=start, end=end, claims=(claim,), keep="")
     shape = arguments_of(name, found)
     return Read(start=start, end=end, claims=shape.claims, damage=shape.damage, keep="")
-
-
-def _behind_tool(text: str, start: int, opening: re.Match[str], names: Names) -> Read | None:
-    """A fence in the "language" of a tool, with its arguments, which is a guess."""
-    found = json_at(text, opening.end(), strict=True) if text.startswith("{", opening.end()) else None
-    claim = _fitting(opening[1], found, names, "fence_of_tool") if isinstance(found, FoundJson) else None
-    closing = _FENCE_END.match(text, found.end) if claim and found else None
-    return Read(start=start, end=closing.end(), claims=(claim,), keep="") if claim and closing else None
 
 
 def _may_begin(text: str, position: int, names: Names) -> bool:

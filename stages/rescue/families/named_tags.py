@@ -9,7 +9,6 @@ from stages.rescue.families.elements import (
     BrokenElements,
     after_closing,
     body_at,
-    plain_body,
     skip_blank,
     without_closing,
 )
@@ -119,8 +118,6 @@ def _siblings(text: str, start: int, names: Names) -> Read | None:
     if opening is None:
         return None
     body = body_at(text, opening.end(), opening["tag"], name, names)
-    if isinstance(body, BrokenElements) or body[0].arguments == "{}":
-        body = plain_body(text, opening.end(), opening["tag"], name, names) or body
     if isinstance(body, BrokenElements):
         return Read(start=start, end=body.end, damage=body.why, keep="")
     claim, end = body

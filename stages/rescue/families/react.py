@@ -23,9 +23,7 @@ _INPUT = (
 )
 _HEAD = re.compile(rf"{_LABEL}(?: \d{{1,3}})?\**[ \t]*:\**[ \t\u00a0]*")
 _NAME = re.compile(r"[*`\"'\[]*([A-Za-z_][\w.:/-]{0,120})[*`\"'\]]*[ \t]*(?:\(\))?[ \t]*")
-_INPUT_LABEL = re.compile(
-    rf"\s*+\**+{_INPUT}(?: \d{{1,3}})?\**+[ \t]*+:\**+\s*+(?:```(?:json)?\s*+)?`?"
-)
+_INPUT_LABEL = re.compile(rf"\s*+\**+{_INPUT}(?: \d{{1,3}})?\**+[ \t]*+:\**+\s*+(?:```(?:json)?\s*+)?`?")
 _ARGUMENTS = re.compile(ARGUMENTS_BEGIN)
 _TO_BRACE = re.compile(r"[(\[]?\s*+(?=\{)")
 _FENCE = re.compile(r"(?:```(?:json)?\s*)?(?=[\[{])")

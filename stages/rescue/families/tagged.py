@@ -63,7 +63,6 @@ _EMPTY = re.compile(r"\s*+\Z")
 _JUNK = re.compile(r"[^<\[]{1,2000}</(?:tool_?calls?|function_call)>[ \t]*$", re.MULTILINE)
 _AT_ONCE = re.compile(rf"[{{\uff5b]|\[(?!/?[A-Z_]{{3,20}}\])|{FIRST_KEY}")
 _WORDS_BEFORE = re.compile(r"[\w ,.'\u2019!-]{1,120}[:.!]?\s{0,4}(?=\{)")
-_BRACKETED_NAME = re.compile(r"\[[A-Za-z_][\w.:/-]{0,120}+\]\s*+\{")
 _NAME_THEN_JSON = re.compile(
     r"(?:name\s*+[:=]\s*+)?[\"'*`\[]*+([A-Za-z_][\w.:/-]{0,120}+)[\"'*`]*+"
     r"(?:[\s*`,:(\]]|(?<=```)json|\[ARGS\]|\[CALL_ID\][\w-]{1,40}+\[ARGS\]|arguments\s*+[:=])*+"
@@ -84,7 +83,7 @@ def _read(text: str, start: int, names: Names) -> Read | None:
     if text.startswith("<", position):
         # Markup inside of the markup: its own family reads it.
         return None
-    if _AT_ONCE.match(text, position) and not _BRACKETED_NAME.match(text, position):
+    if _AT_ONCE.match(text, position):
         python = call_list(text, position, names) if text[position] == "[" else None
         return _of_python(text, start, python) if python else _json(text, start, position, names)
     return (

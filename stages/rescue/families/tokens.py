@@ -26,14 +26,10 @@ _HEAD = re.compile(
 )
 _ONLY_MARKERS = re.compile(_MARKERS)
 _BEGINS_PYTHON = re.compile(r"\[?\s{0,8}[A-Za-z_][\w.-]{0,120}\(")
-_CALL_BEGIN = re.compile(rf"<{BAR}{{1,2}}tool[\u2581_]call[\u2581_]begin{BAR}{{1,2}}>{GAP}")
-_SECTION_BEFORE = re.compile(
-    rf"<{BAR}{{1,2}}tool[\u2581_]calls?[\u2581_](?:section_)?begin{BAR}{{1,2}}>[^<]{{0,200}}\Z"
-)
 _ONLY_SECTION = re.compile(rf"[\u2581_]calls[\u2581_]begin{BAR}{{1,2}}>{GAP}\Z")
 _SEPARATOR = re.compile(rf"<{BAR}{{1,2}}tool[\u2581_]sep")
 _STRUCTURE = re.compile(
-    rf"(?:{_CALL_BEGIN.pattern}(?:function{GAP})?<{BAR}{{1,2}}tool[\u2581_]sep{BAR}{{1,2}}>{GAP})(?=<)"
+    rf"<{BAR}{{1,2}}tool[\u2581_]call[\u2581_]begin{BAR}{{1,2}}>{GAP}(?:(?:function{GAP})?<{BAR}{{1,2}}tool[\u2581_]sep{BAR}{{1,2}}>{GAP})?(?=<)"
 )
 _TOKEN = re.compile(rf"<{BAR}")
 _ARGUMENTS = rf"\[ARGS\]|{OPENS}{BAR}{{0,2}}tool_call_argument_begin{BAR}{{0,2}}>"
@@ -59,18 +55,11 @@ def _named(text: str, start: int, names: Names) -> Read | None:
         # DeepSeek's section without the token that begins a call: more may be missing.
         return None
     begin = start + before_call(head["markers"])
-    read = named_call(text, _section(text, begin), head.end(), name)
+    read = named_call(text, begin, head.end(), name)
     if of_calls or STEM_IN.search(markers) or not markers.startswith("["):
         return read
     # A log line begins like this: `[INFO] deploy({"env": "prod"})`.
     return replace(read, claims=tuple(claim.guessed("any_markup") for claim in read.claims))
-
-
-def _section(text: str, start: int) -> int:
-    """Where the section of calls begins, if only noise is between its token and the call's."""
-    section = text.rfind("call", max(0, start - 240), start)
-    before = _SECTION_BEFORE.search(text, max(0, section - len("<||tool_")), start) if section >= 0 else None
-    return before.start() if before else start
 
 
 def _python(text: str, start: int, names: Names) -> Read | None:
@@ -88,12 +77,9 @@ def _python(text: str, start: int, names: Names) -> Read | None:
 
 
 def _headless(text: str, start: int) -> Read | None:
-    """Where a call begins by its marker, but has no name and JSON."""
-    if structure := _STRUCTURE.match(text, start):
-        # Step 3 puts the call in tags of its own; their family reads it.
-        return Read(start=start, end=structure.end(), keep="")
-    begin = _CALL_BEGIN.match(text, start)
-    return Read(start=start, end=begin.end(), damage="its header is damaged.", keep="") if begin else None
+    """What begins a call that stands in tags of its own, which their family reads: Step 3."""
+    structure = _STRUCTURE.match(text, start)
+    return Read(start=start, end=structure.end(), keep="") if structure else None
 
 
 def _args(text: str, start: int, names: Names) -> Read | None:

@@ -17,11 +17,6 @@ from msgspec.structs import replace
 from stages.repair.json_text import is_json, json_quoted
 from stages.rescue.described import ARGUMENT_KEYS
 from stages.rescue.families.elements import (
-    ELEMENT as OWN_ELEMENT,
-)
-from stages.rescue.families.elements import (
-    BrokenElements,
-    body_at,
     element_as_json,
     joined_arguments,
     skip_blank,
@@ -118,7 +113,6 @@ _KEY_CLOSED = re.compile(_PAIR_KEY_END)
 _CUT_TAG = re.compile(r"\s*<[^>]*+\Z")
 _ALL_CLOSED = re.compile(rf"\s*{_CUT_OFF}")
 """The reply ends after a value's own closing tag: only closers are missing."""
-_KEY_INSIDE = re.compile(rf"{TAG}{PARAMETER}{ATTRIBUTE}{QUOTE}?([\w.-]{{1,100}}+){QUOTE}?>")
 _REST = re.compile(r"\Z")
 _WRAPPER_BEFORE = re.compile(rf"<(?:seed:)?tool_call>{GAP}\Z")
 _WRAPPER_AFTER = re.compile(rf"{GAP}</(?:seed:)?tool_call>")
@@ -148,8 +142,7 @@ def _element(text: str, head: re.Match[str], begin: int, names: Names) -> Read:
             return Read(start=begin, end=ended.end() if ended else head.end(), claims=(claim,), keep="")
     if head["name"].rstrip().endswith("/") or closed:
         return Read(start=begin, end=head.end(), claims=(Claim(name=called.name, arguments="{}"),), keep="")
-    read = json_body(text, called, ELEMENTS.end, names) or parameters(text, called, ELEMENTS, names)
-    return read if read.claims else _own_elements(text, called, names) or read
+    return json_body(text, called, ELEMENTS.end, names) or parameters(text, called, ELEMENTS, names)
 
 
 def in_attributes(written: str, name: str, names: Names) -> str | None:
@@ -200,22 +193,9 @@ def _pairs(text: str, start: int, names: Names) -> Read | None:
     if _KEY_CLOSED.match(text, head.end()) and (tool := _glued(head["name"], names)):
         called = Called(name=tool, begin=start, body=head.start("name") + len(tool))
         return parameters(text, called, PAIRS, names)
-    if own := _own_elements(text, called, names):
-        return own
     if not (names.knows(head["name"]) or head["sep"] or PAIRS.key.match(text, head.end())):
         return None
     return parameters(text, called, PAIRS, names)
-
-
-def _own_elements(text: str, called: Called, names: Names) -> Read | None:
-    """Arguments that are elements with the names of parameters: `<function=f><city>Paris</city></function>`."""
-    element = OWN_ELEMENT.match(text, called.body)
-    if element is None or element["tag"] not in names.parameters(called.name):
-        return None
-    body = body_at(text, called.body, "tool_call", called.name, names)
-    return (
-        None if isinstance(body, BrokenElements) else Read(start=called.begin, end=body[1], claims=(body[0],), keep="")
-    )
 
 
 def _glued(written: str, names: Names) -> str:
@@ -256,10 +236,6 @@ def parameters(text: str, called: Called, grammar: Grammar, names: Names) -> Rea
         written, position = text[key.end() : ended.start()], ended.end()
         if inside and ended.start() == key.end():
             written = html.unescape(inside[1] or inside[2] or "")
-        elif "<" in written and (inner := _inner_key(written, grammar, names.parameters(called.name))) >= 0:
-            # The closing tag is missing in the middle of a line.
-            repairs["missing_closer"] = None
-            position, written = key.end() + inner, written[:inner]
         elif not ended[0]:
             bare = without_foreign_closer(written)
             if bare == written.strip():
@@ -291,12 +267,6 @@ def parameters(text: str, called: Called, grammar: Grammar, names: Names) -> Rea
         end = ended.end()
     claim = Claim(name=called.name, arguments=joined_arguments(given), repairs=tuple(repairs), cost=len(repairs))
     return Read(start=called.begin, end=end, claims=(claim,), keep="")
-
-
-def _inner_key(written: str, grammar: Grammar, known: tuple[str, ...]) -> int:
-    """Where a known parameter begins inside of a value that has no closing tag before it; -1 for nowhere."""
-    inner = _KEY_INSIDE.search(written) if grammar is ELEMENTS else None
-    return inner.start() if inner and inner[1] in known and "</" not in written[: inner.start()] else -1
 
 
 def _value(value: str, typed: str, repairs: dict[str, None], *, strip: bool) -> str:
