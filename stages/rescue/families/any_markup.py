@@ -8,7 +8,7 @@ The names of the tool and its parameters tell, so it is a guess. Asked where no 
 import html
 import re
 from collections.abc import Iterator
-from itertools import islice, zip_longest
+from itertools import islice, pairwise, takewhile, zip_longest
 
 from msgspec import Struct
 
@@ -79,6 +79,8 @@ def _read(text: str, start: int, names: Names) -> Read | None:
         last = following is None or bool(following.tool)
         until = marks[following.mark].start() if following else len(text)
         between = marks[part.mark + 1 : following.mark if following else None]
+        if last and part.key and part.value is None:
+            between = _up_to_own(text, between, part)
         run = _closers(text, [mark for mark in between if mark.start() >= part.begin], None if last else until)
         value, end = part.value, run[-1].end() if run else part.begin
         if part.key and value is None:
@@ -114,6 +116,20 @@ def _closers(text: str, marks: list[re.Match[str]], until: int | None) -> list[r
         elif behind is not None:
             break
     return run[::-1]
+
+
+def _up_to_own(text: str, marks: list[re.Match[str]], part: _Part) -> list[re.Match[str]]:
+    """The marks up to the first that closes the part by its own words, and those right behind that close something."""
+    for index, mark in enumerate(marks):
+        closes = mark.start() >= part.begin and _CLOSES.match(mark["inside"])
+        if closes and not part.words.isdisjoint(_WITH_PREFIX.findall(mark["inside"].replace("/", " "))):
+            right_behind = pairwise(marks[index:])
+            more = takewhile(
+                lambda two: _CLOSES.match(two[1]["inside"]) and _GAP.fullmatch(text, two[0].end(), two[1].start()),
+                right_behind,
+            )
+            return marks[: index + 1 + len([*more])]
+    return marks
 
 
 def _parts(text: str, marks: list[re.Match[str]], names: Names) -> Iterator[_Part]:

@@ -50,11 +50,11 @@ def body_at(text: str, position: int, tag: str, name: str, names: Names) -> tupl
         if not read.claims:
             return BrokenElements(read.damage or UNREADABLE, len(text) if read.damage == CUT_OFF else read.end)
         # Complete JSON needs no closing tag to show its end, so one of any name will do.
-        closed = _closed(text, read.end, closing, read.claims[0])
-        other = _ANY_CLOSING.match(text, read.end) if isinstance(closed, BrokenElements) else None
-        if other or isinstance(closed, BrokenElements):
+        body = closed(text, read.end, closing, read.claims[0])
+        if isinstance(body, BrokenElements):
+            other = _ANY_CLOSING.match(text, read.end)
             return without_closing(read.claims[0]), other.end() if other else read.end
-        return closed
+        return body
     given: dict[str, list[str]] = {}
     repairs: dict[str, None] = {}
     if text.startswith(f"<{tag}>", begin):
@@ -76,7 +76,7 @@ def body_at(text: str, position: int, tag: str, name: str, names: Names) -> tupl
         position = value[1]
     repairs.update(values.repairs)
     claim = Claim(name=name, arguments=joined_arguments(given), repairs=tuple(repairs), cost=len(values.repairs))
-    return _closed(text, position, closing, claim)
+    return closed(text, position, closing, claim)
 
 
 def _past_surplus(text: str, position: int) -> int:
@@ -166,7 +166,7 @@ def _without_margin(written: str, margin: str) -> str:
     return "\n".join((lines[0], *(line.removeprefix(margin[1:]) for line in lines[1:])))
 
 
-def _closed(text: str, position: int, closing: str, claim: Claim) -> tuple[Claim, int] | BrokenElements:
+def closed(text: str, position: int, closing: str, claim: Claim) -> tuple[Claim, int] | BrokenElements:
     """The claim, if its closing tag follows or, after complete arguments, the end of the reply."""
     if end := after_closing(text, position, closing):
         return claim, end
@@ -199,3 +199,12 @@ def skip_blank(text: str, position: int) -> int:
     """The next position that is not blank."""
     blank = _BLANK.match(text, position)
     return blank.end() if blank else position
+
+
+def plain_body(text: str, position: int, tag: str, name: str, names: Names) -> tuple[Claim, int] | None:
+    """The body as the value of the tool's only parameter."""
+    parameters, closing, end = names.parameters(name), f"</{tag}>", text.find("<", position)
+    if len(parameters) != 1 or not text.startswith(closing, max(end, 0)) or not text[position:end].strip():
+        return None
+    arguments = f"{{{json_quoted(parameters[0])}:{json_quoted(text[position:end].strip())}}}"
+    return Claim(name=name, arguments=arguments, repairs=("plain_input",)), end + len(closing)

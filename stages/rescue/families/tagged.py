@@ -60,9 +60,8 @@ _ATTRIBUTES = re.compile(
 )
 _NEXT = re.compile(r"\s*+[,;]?\s*+(?=\{|\[\s{0,20}[\[{])")
 _EMPTY = re.compile(r"\s*+\Z")
-_JUNK = re.compile(r"[^<\[]{1,2000}</(?:tool_?calls?|function_call)>[ \t]*$", re.MULTILINE)
+_JUNK = re.compile(r"[^<\[{]{1,2000}</(?:tool_?calls?|function_call)>[ \t]*$", re.MULTILINE)
 _AT_ONCE = re.compile(rf"[{{\uff5b]|\[(?!/?[A-Z_]{{3,20}}\])|{FIRST_KEY}")
-_WORDS_BEFORE = re.compile(r"[\w ,.'\u2019!-]{1,120}[:.!]?\s{0,4}(?=\{)")
 _NAME_THEN_JSON = re.compile(
     r"(?:name\s*+[:=]\s*+)?[\"'*`\[]*+([A-Za-z_][\w.:/-]{0,120}+)[\"'*`]*+"
     r"(?:[\s*`,:(\]]|(?<=```)json|\[ARGS\]|\[CALL_ID\][\w-]{1,40}+\[ARGS\]|arguments\s*+[:=])*+"
@@ -89,7 +88,6 @@ def _read(text: str, start: int, names: Names) -> Read | None:
     return (
         _named(text, start, position, names)
         or _python(text, start, position, names)
-        or _behind_words(text, start, position, names)
         or _plain(text, start, position, names)
         or _junk(text, start, position)
     )
@@ -164,15 +162,6 @@ def _junk(text: str, start: int, position: int) -> Read | None:
     if junk is None or (start > 0 and text[start - 1] != "\n"):
         return None
     return Read(start=start, end=junk.end(), damage="what stands between the tags is no call.", keep="")
-
-
-def _behind_words(text: str, start: int, position: int, names: Names) -> Read | None:
-    """A line of words between the marker and the JSON, where the marker is closed behind it."""
-    words = _WORDS_BEFORE.match(text, position)
-    read = _json(text, start, words.end(), names) if words else None
-    if read is None or not read.claims or read.damage or text[read.end - 1] not in ">]":
-        return None
-    return replace(read, claims=tuple(claim.guessed() for claim in read.claims))
 
 
 def _past_closer(text: str, position: int) -> int:

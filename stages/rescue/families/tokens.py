@@ -26,6 +26,9 @@ _HEAD = re.compile(
 )
 _ONLY_MARKERS = re.compile(_MARKERS)
 _BEGINS_PYTHON = re.compile(r"\[?\s{0,8}[A-Za-z_][\w.-]{0,120}\(")
+_SECTION_BEFORE = re.compile(
+    rf"<{BAR}{{1,2}}tool[\u2581_]calls?[\u2581_](?:section_)?begin{BAR}{{1,2}}>[^<]{{0,200}}\Z"
+)
 _ONLY_SECTION = re.compile(rf"[\u2581_]calls[\u2581_]begin{BAR}{{1,2}}>{GAP}\Z")
 _SEPARATOR = re.compile(rf"<{BAR}{{1,2}}tool[\u2581_]sep")
 _STRUCTURE = re.compile(
@@ -55,11 +58,18 @@ def _named(text: str, start: int, names: Names) -> Read | None:
         # DeepSeek's section without the token that begins a call: more may be missing.
         return None
     begin = start + before_call(head["markers"])
-    read = named_call(text, begin, head.end(), name)
+    read = named_call(text, _section(text, begin), head.end(), name)
     if of_calls or STEM_IN.search(markers) or not markers.startswith("["):
         return read
     # A log line begins like this: `[INFO] deploy({"env": "prod"})`.
     return replace(read, claims=tuple(claim.guessed("any_markup") for claim in read.claims))
+
+
+def _section(text: str, start: int) -> int:
+    """Where the section of calls begins, if only noise is between its token and the call's."""
+    section = text.rfind("call", max(0, start - 240), start)
+    before = _SECTION_BEFORE.search(text, max(0, section - len("<||tool_")), start) if section >= 0 else None
+    return before.start() if before else start
 
 
 def _python(text: str, start: int, names: Names) -> Read | None:
