@@ -1,4 +1,4 @@
-"""Markup of calls with damaged tags and names, made sound: a bracket, a slash or a whole tag lost, or a tag written twice.
+"""Markup of calls with damaged tags and names, made sound: a bracket, a slash or a tag lost, or a tag written twice.
 
     parameter name="k">v</parameter    <k>v<k/>    <K>v</>    <kv</k>    |tool_call_begin|>    f<|channel|>x
 

@@ -11,7 +11,6 @@ from stages.rescue.pycalls import call_list
 
 _HEAD = re.compile(r"(?:<\|tool_call>|<start_function_call>)\s*+:?\s*+(?:call:)?\s*+([\w.:/-]{1,200}+)\s*+(?=[{(])")
 _END = re.compile(r"\s*+(?:<tool_call\|>|<end_function_call>|<turn\|>|/>)")
-_CLOSED = re.compile(r"[^<]{0,400}(?:<tool_call\|>|<end_function_call>)")
 
 _ELEMENT = re.compile(r'<\|open\|>(?:tools)?call tool="([^"]{1,200})"[^<]{0,80}<\|sep\|>')
 _ARGUMENT = re.compile(r'\s*+<\|open\|>argument key="([^"]{1,200})"(?: type="(\w{1,20})")?[^<]{0,80}<\|sep\|>')
@@ -25,9 +24,9 @@ _STRUCTURE = re.compile(r"<\|(?:open|close)\|>(?:response|tools|message|think)(?
 def _gemma(text: str, start: int, names: Names) -> Read | None:
     head = _HEAD.match(text, start)
     if head is None:
-        closed = _CLOSED.match(text, start + 1)
-        end = closed.end() if closed else start + len("<|tool_call>")
-        return Read(start=start, end=end, damage="what stands between the tags is no call.", keep="")
+        return Read(
+            start=start, end=start + len("<|tool_call>"), damage="what stands between the tags is no call.", keep=""
+        )
     if text.startswith("(", head.end()):
         return _python(text, start, head, names)
     found = json_at(text, head.end())

@@ -39,10 +39,6 @@ _MARKUP = re.compile(
 _WORD = re.compile(r"[A-Za-z_][\w.-]{0,100}")
 _FENCE_END = re.compile(rf"{GAP}[}}\])]{{0,3}}+{GAP}(?:```|~~~|`{{1,2}}\s*+\Z)")
 _NEXT = re.compile(r"\s*+[,;]?\s*+(?=\{|\[\s{0,20}[\[{])")
-_SURPLUS = re.compile(r"[ \t]*+[}\]]{1,3}(?=\s*+(?:$|```|<))")
-_NAME_BEFORE = re.compile(
-    r"(?:>>>|TOOL_CALLS?\s)?\s*+[*`\[]*+([A-Za-z_](?:[\w./#-]|:(?=\w)){0,100}+)[*`\]]*+(?P<colon>:?)[*`]*+\s*+(?:\(\s*+)?"
-)
 _NAME_LINE = re.compile(
     r"^[*`#\s]{0,6}(?P<label><[^<>\n]{1,60}>|\w[\w-]{0,24}(?: (?i:call|name|use))?:[*` ]{0,6})?"
     r"(?P<name>[A-Za-z_][\w.-]{0,100})[*`:]{0,4}[ \t]{0,4}\r?\n\s{0,4}\Z",
@@ -63,13 +59,13 @@ _BRACKETS_BEFORE = re.compile(
 )
 _BRACKETS_AFTER = re.compile(rf"\s{{0,4}}{LEFT}{{1,2}}{IN_BRACKETS}{{1,40}}{RIGHT}{{1,2}}")
 _SENTENCE_ENDS = re.compile(r"[.!?\u3002](?:\s|\Z)|[{}\[]")
+_NOTHING = re.compile(r"[\s)\]*`};]*+(?:<[|/][^>\n]{1,40}>\s*+)?")
 _JOINED = re.compile(r"[\"'][}\]]{0,2},\s{0,8}(?:\"\w{1,20}\"\s?:\s{0,4})?\Z")
 """What is between a name and its arguments in a list, or where the object of the name was closed too early."""
 _WORDS_BETWEEN = 3
 """The most words between the name of a tool and its arguments."""
 _SENTENCE = re.compile(r"\s*+[^\W\d_]++(?:\s++[^\W\d_]++)++\s*+")
 """Words without any sign, which go on with a sentence: `f and it returned {…}`, but not `f (id: 7) with: {…}`."""
-_AFTER_NAMED = re.compile(r"\s*+(?:\);?|```)?\s*+(?:<[|/][^>\n]{1,40}>\s*+)?")
 _MEANT = re.compile(
     r"\[?\s*\{{1,2}\s*(?:\"\w{1,20}\"\s*:\s*\"[^\"\n]{0,80}\"\s*,\s*){0,2}[\"'\u201c]?(?:name|tool|tool_name|function|function_name|action)[\"'\u201d]?\s*:\s*"
     r"[\"'\u201c]?([\w.:-]{1,80})"
@@ -107,10 +103,8 @@ def _bare(text: str, start: int, names: Names) -> Read | None:
         return torn_call(text, start, found, names) or Read(start=start, end=found.end)
     shape = shape_of(found, names, marked=False)
     if not shape.claims and not shape.damage:
-        called = _named(text, start, found, names) or _behind(text, start, found, names)
-        return called or Read(start=start, end=found.end)
-    surplus = _SURPLUS.match(text, found.end)
-    end = past_closing(text, surplus.end() if surplus else found.end)
+        return _behind(text, start, found, names) or Read(start=start, end=found.end)
+    end = past_closing(text, found.end)
     return Read(start=markers_before(text, start), end=end, claims=shape.claims, damage=shape.damage, keep="")
 
 
@@ -260,7 +254,11 @@ def _led_up_to(text: str, start: int, found: FoundJson, names: Names) -> Read | 
             apart = _SENTENCE_ENDS.search(between) and not _JOINED.fullmatch(between)
             if between.count("\n") > 1 or apart or _SENTENCE.fullmatch(between):
                 return None
+            alone = not text[: word.start()].strip("[*`>{ \n") and _NOTHING.fullmatch(text, found.end)
             claim = _fitting(name, found, names, "any_markup")
+            if claim is None and alone and not names.parameters(name):
+                # Nothing else is in the reply, and what the tool takes is not known.
+                claim = next((given.guessed() for given in arguments_of(name, found).claims), None)
             if claim is None:
                 return None
             # A label or a bracket before the name belongs to the call; a sentence is the model's own words.
@@ -297,20 +295,6 @@ def _bracketed(text: str, start: int, found: FoundJson, names: Names) -> Read | 
         return None
     closing = _BRACKETS_AFTER.match(text, found.end)
     return Read(start=before.start(), end=closing.end() if closing else found.end, claims=(claim,), keep="")
-
-
-def _named(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
-    """A known name and its arguments, with nothing else in the reply: `get_weather {"city": …}`."""
-    if start > 160 or len(text) - found.end > 40:
-        return None
-    before = _NAME_BEFORE.fullmatch(text[:start].lstrip())
-    if before is None or not names.knows(before[1]) or not _AFTER_NAMED.fullmatch(text, found.end):
-        return None
-    claims = arguments_of(before[1], found).claims
-    if not claims or (before["colon"] and _fitting(before[1], found, names) is None):
-        return None
-    claim = claims[0].guessed()
-    return Read(start=0, end=len(text), claims=(claim,), keep="")
 
 
 def torn_call(text: str, start: int, torn: BrokenJson, names: Names) -> Read | None:

@@ -28,7 +28,6 @@ _SIBLING = re.compile(
     r"<(?P<tag>name|tool|action|function|tool_name|function_name)>\s*+(?P<name>[^<]{1,200}+)</(?P=tag)>\s*+"
 )
 _ARGUMENTS = re.compile(r"<(?P<tag>arguments|args|parameters|params|input|tool_input|tool_args|action_input)>\s*+")
-_NO_ARGUMENTS = re.compile(r"<(?:arguments|args|parameters|params|input|tool_input|tool_args)\s*+/>\s*+")
 _ATTRIBUTE_HEAD = re.compile(
     r"<(?P<outer>tool_call|function_call|tool|function|call|tool_use|invoke|action)\s+(?:\w+=[\"'][^\"'>]{0,80}[\"']\s+)?(?:name=[\"'](?P<name>[^\"'>]{1,200})[\"']|name=(?P<bare>[\w.:-]{1,200}+))[^>]{0,80}>\s*+"
 )
@@ -45,9 +44,6 @@ def _tool_xml(text: str, start: int, names: Names) -> Read | None:
     if head is None:
         return None
     name, position = head["name"].rstrip(), head.end()
-    if empty := _NO_ARGUMENTS.match(text, position):
-        body = closed(text, empty.end(), f"</{head['outer']}>", Claim(name=name, arguments="{}"))
-        return _read_of(start, body, name, names)
     opening = _ARGUMENTS.match(text, position)
     grammar = next((one for one in (ELEMENTS, PAIRS) if one.key.match(text, position)), None)
     if opening is None and grammar:

@@ -16,7 +16,7 @@ from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 from stages.rescue.pycalls import PythonCalls, call_list
 from stages.rescue.shape import shape_of
-from stages.rescue.tags import GAP
+from stages.rescue.tags import GAP, past_closing
 
 _WORDS = (
     r"tool_calls?>",  # Hermes, Qwen, EXAONE, Granite 4, Jamba, Hunyuan, Apriel
@@ -48,11 +48,8 @@ _BRACKETS = (
 _OPENER = rf"<(?:{'|'.join(_WORDS)})|<\|(?:{'|'.join(_TOKENS)})|\[(?:{'|'.join(_BRACKETS)})"
 _OPENING = re.compile(_OPENER)
 _FENCE_OPEN = re.compile(rf"{GAP}(?:```[ \t]*+\w*+\s*+)?(?:\"(?=[\[{{]))?")
-_CLOSER = re.compile(
-    rf"{GAP}\"?+{GAP}[}}\])]{{0,2}}+\s*+(?:```\s*+)?(?:</(?:tool_?calls?|function_?calls?|functions?|tools|tool_use|tool_request|tool|TOOLCALL|function)>|"
-    r"<\|/tool_calls?\|>|<\|tool_call_end\|?>|<\|python_end\|>|<\|action_end\|>|<\|END_ACTION\|>|"
-    r"<\|FunctionCallEnd\|>|<\|tools_suffix\|>|<tool_call\|>|<tool_call>(?=\s*+\Z)|\[/TOOL_CALLS\]|\[END_TOOL_REQUEST\]|<\|eom_id\|>|<\|eot_id\|>|<\|im_end\|>)"
-)
+_OPENED_AGAIN = re.compile(rf"\s*+(?:{_OPENER})\s*+\Z")
+"""An opening marker in the place of the closing one."""
 _NO_MARKUP = re.compile(r"[^<]{1,4000}+(?:(?=<)|\Z)")
 _NAME = re.compile(r"[A-Za-z_][\w.:/-]{0,120}+")
 _ATTRIBUTES = re.compile(
@@ -125,7 +122,7 @@ def _named(text: str, start: int, position: int, names: Names) -> Read | None:
         return None
     if not names.knows(head[1]):
         found = json_at(text, head.end())
-        if not isinstance(found, FoundJson) or not _CLOSER.match(text, found.end):
+        if not isinstance(found, FoundJson) or _past_closer(text, found.end) == found.end:
             # Perhaps no name at all; what is closed was meant as a call.
             return None
     return named_call(text, start, head.end(), head[1], _past_closer)
@@ -145,7 +142,8 @@ def _plain(text: str, start: int, position: int, names: Names) -> Read | None:
     """A name, then `key=value` for each argument, or a line, up to a closing marker: a guess."""
     name = _NAME.match(text, position)
     inside = _NO_MARKUP.match(text, position) if name and names.knows(name[0]) else None
-    if name is None or inside is None or (inside.end() < len(text) and not _CLOSER.match(text, inside.end())):
+    end = _past_closer(text, inside.end()) if inside else 0
+    if name is None or inside is None or (end == inside.end() < len(text)):
         return None
     body = inside[0]
     read = lines_call(body, 0, 0, names, marked=True)
@@ -153,7 +151,7 @@ def _plain(text: str, start: int, position: int, names: Names) -> Read | None:
     arguments = in_attributes(given[0], name[0], names) if given else None
     if arguments:
         read = Read(start=0, end=0, claims=(Claim(name=name[0], arguments=arguments, repairs=("attributes",), cost=1),))
-    return replace(read, start=start, end=_past_closer(text, inside.end()), keep="") if read else None
+    return replace(read, start=start, end=end, keep="") if read else None
 
 
 def _junk(text: str, start: int, position: int) -> Read | None:
@@ -165,8 +163,9 @@ def _junk(text: str, start: int, position: int) -> Read | None:
 
 
 def _past_closer(text: str, position: int) -> int:
-    closer = _CLOSER.match(text, position)
-    return closer.end() if closer else position
+    end = past_closing(text, position)
+    again = _OPENED_AGAIN.match(text, end)
+    return again.end() if again else end
 
 
 TAGGED_JSON = Family(name="tagged", first="<[", opener=rf"(?:{_OPENER})(?=\s{{0,8}}\{{)", read=_read)
