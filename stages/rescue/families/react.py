@@ -105,16 +105,12 @@ def _no_object(text: str, start: int, at: tuple[int, int], name: str, names: Nam
         cost = 0 if "action" in text[start:position].lower() else 1
         arguments = f"{{{json_quoted(parameters[0])}:{value}}}"
         claim = Claim(name=name, arguments=arguments, repairs=("plain_input",), cost=cost)
-        return Read(start=start, end=_end(text, _past(text, end)), claims=(claim,), keep="")
+        return Read(start=start, end=_end(text, end + text.startswith("]", end)), claims=(claim,), keep="")
     if line.lower() in ("", "none", "null", "n/a"):
         claim = Claim(name=name, arguments="{}", repairs=("no_arguments",), cost=1)
-        return Read(start=start, end=_end(text, _past(text, position + len(line))), claims=(claim,), keep="")
+        end = position + len(line)
+        return Read(start=start, end=_end(text, end + text.startswith("]", end)), claims=(claim,), keep="")
     return Read(start=start, end=position, damage=f"the input of {name[:60]} is not a JSON object.", keep="")
-
-
-def _past(text: str, end: int) -> int:
-    """The position after the bracket that closes the input, if there is one."""
-    return end + text.startswith("]", end)
 
 
 def _unwrapped(value: str) -> str:

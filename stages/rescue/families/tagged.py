@@ -120,12 +120,9 @@ def _named(text: str, start: int, position: int, names: Names) -> Read | None:
     head = _NAME_THEN_JSON.match(text, position)
     if head is None:
         return None
-    if not names.knows(head[1]):
-        found = json_at(text, head.end())
-        if not isinstance(found, FoundJson) or _past_closer(text, found.end) == found.end:
-            # Perhaps no name at all; what is closed was meant as a call.
-            return None
-    return named_call(text, start, head.end(), head[1], _past_closer)
+    read = named_call(text, start, head.end(), head[1], _past_closer)
+    # Perhaps it is no name at all; what is closed was meant as a call.
+    return read if names.knows(head[1]) or (read.claims and text[read.end - 1] in ">]") else None
 
 
 def _python(text: str, start: int, position: int, names: Names) -> Read | None:

@@ -133,7 +133,7 @@ def _element(text: str, head: re.Match[str], begin: int, names: Names) -> Read:
     if text.startswith(head[0], second) and names.parameters(head["name"]):
         # Some models write the opening tag twice.
         head = ELEMENTS.head.match(text, second) or head
-    called = Called(name=_without_slash(head["name"]), begin=begin, body=head.end())
+    called = Called(name=head["name"].rstrip().removesuffix("/").rstrip(), begin=begin, body=head.end())
     closed = head.end() if head[0].endswith("/>") else None
     if head["more"] and (given := in_attributes(head["more"], called.name, names)):
         ended = None if closed else ELEMENTS.end.match(text, head.end())
@@ -161,11 +161,6 @@ class Called(Struct, frozen=True):
     name: str
     begin: int
     body: int
-
-
-def _without_slash(written: str) -> str:
-    """The name in a tag that may be self-closing: `f/`."""
-    return written.rstrip().removesuffix("/").rstrip()
 
 
 def json_body(text: str, called: Called, end: re.Pattern[str], names: Names) -> Read | None:
