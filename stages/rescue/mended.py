@@ -56,7 +56,7 @@ _NAMING = re.compile("tool_name|function_name|arg_key|arg_value")
 _NAMED = re.compile(r"[A-Za-z_][\w.-]{0,100}")
 _OPENED = re.compile(rf"<\s?/?({_WORD})")
 _IN_TAGS = frozenset({"element", "tool_xml", "tool_tag", "any_markup", "lines"})
-_ESCAPES = re.compile(r"\\+([n\"'/\\])")
+_ESCAPES = re.compile(r"\\{1,8}([n\"'/\\])")
 """What a string in JSON or Python has escaped, and one between tags has not."""
 _MOST_NAMES = 100
 """Names of tools that are looked for before names are made sound."""
