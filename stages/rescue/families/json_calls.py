@@ -40,7 +40,7 @@ _WORD = re.compile(r"[A-Za-z_][\w.-]{0,100}")
 _FENCE_END = re.compile(rf"{GAP}[}}\])]{{0,3}}+{GAP}(?:```|~~~|`{{1,2}}\s*+\Z)")
 _NEXT = re.compile(r"\s*+[,;]?\s*+(?=\{|\[\s{0,20}[\[{])")
 _NAME_LINE = re.compile(
-    r"^[*`#\s]{0,6}(?P<label><[^<>\n]{1,60}>|\w[\w-]{0,24}(?: (?i:call|name|use))?:[*` ]{0,6})?"
+    r"^[*`#\s]{0,6}(?P<label>[^\n]{0,100}[>|\uff5c\]]|\w[\w-]{0,24}(?: (?i:call|name|use))?:[*` ]{0,6})?"
     r"(?P<name>[A-Za-z_][\w.-]{0,100})[*`:]{0,4}[ \t]{0,4}\r?\n\s{0,4}\Z",
     re.MULTILINE,
 )
