@@ -24,9 +24,7 @@ _STRUCTURE = re.compile(r"<\|(?:open|close)\|>(?:response|tools|message|think)(?
 def _gemma(text: str, start: int, names: Names) -> Read | None:
     head = _HEAD.match(text, start)
     if head is None:
-        return Read(
-            start=start, end=start + len("<|tool_call>"), damage="what stands between the tags is no call.", keep=""
-        )
+        return None
     if text.startswith("(", head.end()):
         return _python(text, start, head, names)
     found = json_at(text, head.end())
