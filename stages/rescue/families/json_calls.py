@@ -59,6 +59,7 @@ _BRACKETS_BEFORE = re.compile(
 )
 _BRACKETS_AFTER = re.compile(rf"\s{{0,4}}{LEFT}{{1,2}}{IN_BRACKETS}{{1,40}}{RIGHT}{{1,2}}")
 _SENTENCE_ENDS = re.compile(r"[.!?\u3002](?:\s|\Z)|[{}\[]")
+_SURPLUS = re.compile(r"[ \t]*+[}\]]{1,3}(?=\s*+(?:$|```|<))")
 _NOTHING = re.compile(r"[\s)\]*`};]*+(?:<[|/][^>\n]{1,40}>\s*+)?")
 _JOINED = re.compile(r"[\"'][}\]]{0,2},\s{0,8}(?:\"\w{1,20}\"\s?:\s{0,4})?\Z")
 """What is between a name and its arguments in a list, or where the object of the name was closed too early."""
@@ -104,7 +105,8 @@ def _bare(text: str, start: int, names: Names) -> Read | None:
     shape = shape_of(found, names, marked=False)
     if not shape.claims and not shape.damage:
         return _behind(text, start, found, names) or Read(start=start, end=found.end)
-    end = past_closing(text, found.end)
+    surplus = _SURPLUS.match(text, found.end)
+    end = past_closing(text, surplus.end() if surplus else found.end)
     return Read(start=markers_before(text, start), end=end, claims=shape.claims, damage=shape.damage, keep="")
 
 

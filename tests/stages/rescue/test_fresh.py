@@ -6,7 +6,8 @@ after, as of what models of 2026 write that is in neither. `fourth` is from repl
 of servers and agents, each with its source; `fifth` damages fourteen formats in up to 45 ways; `sixth` is as `fourth`,
 written later; `seventh` is from tests and issues of this autumn, and nobody has looked at its held half; so is
 `eighth`, from the tests and issues of servers and agents that are in none of the others, `ninth`, from issues of this
-year that are in none of those, and `eleventh`, by an author who knew none of this. What each list scored before it was tuned on is in benchmarks/RESCUE.md too.
+year that are in none of those, and `eleventh`, by an author who knew none of this.
+What each list scored before it was tuned on is in benchmarks/RESCUE.md too.
 """
 
 import json
