@@ -58,9 +58,12 @@ def _strict_end(text: str, start: int) -> int:
         size *= 8
 
 
-def json_at(text: str, start: int, *, strict: bool = False) -> FoundJson | BrokenJson:
-    """The object or array at `start`; BrokenJson with the place where it broke. `strict`: nothing is repaired."""
-    if not text.startswith(("{", "["), start) and _FIRST_KEY.match(text, start):
+def json_at(text: str, start: int, *, strict: bool = False, opened: bool = False) -> FoundJson | BrokenJson:
+    """The object or array at `start`; BrokenJson with the place where it broke. `strict`: nothing is repaired.
+
+    `opened`: whatever key stands there without a brace, it is an object's.
+    """
+    if not text.startswith(("{", "["), start) and (opened or _FIRST_KEY.match(text, start)):
         return _repaired(text, start, opened=True)
     end = _strict_end(text, start)
     if end > 0 and _decodes(written := text[start:end]):

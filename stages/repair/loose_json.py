@@ -220,7 +220,7 @@ class Reader:
         elif following == ")" and self.out[-1] not in ("{", "[") and self.may_stand_for():
             self.repairs.append("other_bracket")
             self.close()
-        elif following == "}" and closer == "]" and self.out[-1] == "}" and not self.closes_outer("}"):
+        elif following in ("}", "]") and self.out[-1] in ("}", "]") and not self.closes_outer(following):
             self.repairs.append("surplus_bracket")
             self.position += 1
         elif self.out[-1] in ("{", "["):

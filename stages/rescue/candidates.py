@@ -1,6 +1,7 @@
 """Several readings of one text: the cheapest counts, and a tie between different calls counts for none."""
 
 import re
+from collections.abc import Mapping
 
 import msgspec
 
@@ -33,7 +34,12 @@ def unwrapped(claim: Claim, names: Names) -> Claim:
     """The call inside a call's arguments, where markup and JSON both name it, or its arguments, written twice."""
     if (twice := _TWICE.match(claim.arguments)) and twice[1] not in names.parameters(claim.name):
         given = object_members(claim.arguments) or {}
-        if len(given) == 1 and names.parameters(claim.name) and bytes(given[twice[1]]).startswith(b"{"):
+        if (
+            len(given) == 1
+            and isinstance(names.known, Mapping)
+            and names.knows(claim.name)
+            and bytes(given[twice[1]]).startswith(b"{")
+        ):
             repairs = (*claim.repairs, "wrapped_twice")
             return Claim(name=claim.name, arguments=json_source(given[twice[1]]), repairs=repairs, cost=claim.cost + 1)
     if '"name"' not in claim.arguments and '"tool' not in claim.arguments:

@@ -2,7 +2,7 @@
 
 from msgspec import Raw
 
-from stages.repair.json_text import json_source, object_members, string_value
+from stages.repair.json_text import array_elements, json_source, object_members, string_value
 
 _GIVEN = ("arguments", "args", "parameters", "params", "input")
 ARGUMENT_KEYS = (*_GIVEN, *(f"{what}_{given}" for what in ("tool", "function", "action") for given in _GIVEN), "kwargs")
@@ -25,8 +25,10 @@ def is_definition(value: dict[str, Raw]) -> bool:
     """A tool described rather than called: a JSON Schema, a list or a description where the arguments would be."""
     if value.keys().isdisjoint(_DESCRIBING):
         return False
-    if "arguments" not in value and json_source(value.get("parameters", Raw(b""))).startswith("["):
-        return True
+    if "arguments" not in value and (many := array_elements(json_source(value.get("parameters", Raw(b"null"))))):
+        # A list of names, or of descriptions; one of names and values is a call's.
+        described = [object_members(json_source(one)) or {"type": one} for one in many]
+        return any("type" in one or "description" in one for one in described)
     for key in _SCHEMA_KEYS:
         if key in value and (schema := object_members(json_source(value[key]))) is not None:
             if "properties" in schema or ("type" in schema and "required" in schema):

@@ -1,6 +1,6 @@
-"""Markup of calls with damaged tags, made sound: a bracket, a slash or the name of a closing tag was lost.
+"""Markup of calls with damaged tags and names, made sound: a bracket, a slash or a tag lost, or a tag written twice.
 
-    parameter name="k">v</parameter    <k>v<k/>    <K>v</>    |tool_call_begin|>
+    parameter name="k">v</parameter    <k>v<k/>    <K>v</>    <kv</k>    |tool_call_begin|>    f<|channel|>x
 
 Only tags of words that calls have, of tools and of parameters are mended. It is a guess, tried where the text as it is
 has no call, a damaged one or one with such tags in its values, and it counts only if more can be read.
@@ -8,47 +8,78 @@ has no call, a damaged one or one with such tags in its values, and it counts on
 
 import html
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import islice
 
 import msgspec
 
 from stages.repair.json_text import object_members
 from stages.rescue.found import FoundCall, Rescued
 from stages.rescue.names import Names, spelling
-from stages.rescue.tags import BAR, CALL, KEY, PARAMETER, PREFIX, STEM_IN, VALUE
+from stages.rescue.tags import BAR, CALL, KEY, MINIMAX_TOKEN, PARAMETER, PREFIX, STEM_IN, VALUE
 
 _WORD = rf"(?:{BAR}{{1,2}}\w{{1,20}}{BAR}{{1,2}} ?)?[A-Za-z_][\w:.-]{{0,60}}"
-_GIVEN = r"(?:(?:\s(?:name|key|tool|id)\s?)?=\s?(?:[\"'][^\"'<>\n]{1,100}[\"']|[\w.-]{1,100}))"
-_TAG = re.compile(
-    rf"<\s?(?P<close>/?)\s?(?P<word>{_WORD})(?P<given>{_GIVEN})?(?P<own>\s?/)?"
-    rf"(?:\s?>|(?=\s*+<|\s*+\Z)|(?<=[\"'])(?=[^\s/>])|(?=\n))|"
-    rf"(?:(?<![<\w/:.\"'{BAR[1:-1]}-])|(?<=\w)(?=/))(?P<close2>/?)(?P<word2>{_WORD})(?P<given2>{_GIVEN})?>|(?P<none></>)"
+_GIVEN = (
+    r"(?:(?:\s(?:name|key|tool|id)\s?)?=\s?(?:[\"'][^\"'<>\n]{1,100}[\"']|[\w.-]{1,100})"
+    r"(?:\s\w{1,20}=[\"'][^\"'<>\n]{0,100}[\"']){0,4})"
 )
-_TOKEN = re.compile(rf"(?:< ?)?({BAR}{{1,2}}) ?(/?[\w\u2581][\w\u2581:./-]{{2,60}}) ?{BAR}{{1,2}}(?: ?>)?")
+_TAG = re.compile(
+    rf"<{{1,3}}\s?(?P<close>/?)\s?(?P<word>{_WORD})(?P<given>{_GIVEN})?(?P<own>\s?/)?"
+    rf"(?:\s?>{{1,3}}|(?=\s*+<|\s*+\Z)|(?<=[\"'])(?=[^\s/>])|(?=\n))|"
+    rf"(?:(?<![<\w/:.\"'{BAR[1:-1]}-])|(?<=\w)(?=/))(?P<close2>/?)(?P<word2>{_WORD})(?P<given2>{_GIVEN})?>{{1,3}}|"
+    r"(?P<none></>)"
+)
+_GLUED = re.compile(r"<([A-Za-z_][\w:.-]{0,30}?)(?=[^\s<>=][^<>]{0,200}</\1\s?>)")
+"""An opening tag without its bracket, behind which a value and its closing tag follow."""
+_TOKEN = re.compile(
+    rf"(?:<{{1,3}} ?)?({BAR}{{1,2}}) ?(/?[\w\u2581][\w\u2581:./-]{{2,60}}) ?{BAR}{{1,2}}(?: ?>{{1,3}})?"
+)
+_IN_BRACKETS = re.compile(r"(?:\[{1,2} ?(TOOL_CALLS|CALL_ID|ARGS) ?\]{0,2}|\b(TOOL_CALLS|CALL_ID|ARGS)\]{1,2})")
+"""Mistral's markers, with a bracket too few or too many."""
+_ANY_TOKEN = rf"<{BAR}{{1,2}}\w{{1,30}}{BAR}{{1,2}}>"
+_BEHIND_NAME = (
+    rf"(?:{_ANY_TOKEN}(?:\w{{1,20}}(?=[\s<>({{:\"]))?|"
+    r"(?:\(\)|[#:~][\w-]{1,20}|\[CALL_ID\][\w-]{1,40}|[*`]{1,3})(?=\s{0,4}[<({\[:]))"
+)
+_DRESSED = re.compile(
+    rf"(?P<before>{_ANY_TOKEN}|[*`]{{1,3}})(?P<name>[A-Za-z_][\w.-]{{0,100}}+)(?:{_BEHIND_NAME})?|"
+    rf"(?<!\w)(?P<name2>[A-Za-z_][\w.-]{{0,100}}+){_BEHIND_NAME}"
+)
+"""A name, with what slipped in beside it: a control token, a call's number, parentheses without arguments."""
 _LOOK_ALIKE = str.maketrans("\uff1c\uff1e\u2044\uff3b\uff3d\xa0", "<>/[] ")
 _CONTROL = re.compile("start|end|message|channel|constrain|sep", re.IGNORECASE)
 _OF_CALLS = re.compile(
-    rf"{PREFIX}(?:{CALL}s?|{PARAMETER}s?|input|args|{KEY}|{VALUE}|tool_name|function_name|name|tool_input|tool_args)",
+    rf"{BAR}{{0,2}}{PREFIX}(?:{CALL}s?|{PARAMETER}s?|input|args|{KEY}|{VALUE}|tool_name|function_name|name|tool_input|tool_args)",
     re.IGNORECASE,
 )
+_NAMING = re.compile("tool_name|function_name|arg_key|arg_value")
 _NAMED = re.compile(r"[A-Za-z_][\w.-]{0,100}")
 _OPENED = re.compile(rf"<\s?/?({_WORD})")
 _IN_TAGS = frozenset({"element", "tool_xml", "tool_tag", "any_markup", "lines"})
+_ESCAPES = re.compile(r"\\{1,8}([n\"'/\\])")
+"""What a string in JSON or Python has escaped, and one between tags has not."""
+_MOST_NAMES = 100
+"""Names of tools that are looked for before names are made sound."""
 _LONGEST = 20_000
 """Characters of a text that is mended: of a longer one, much would be read twice."""
 
 
 def mended(text: str, found: Rescued, names: Names) -> str:
     """The text with sound tags; the same where nothing is to be mended, or what was found leaves no doubt."""
-    lost = bool(found.damage) or not found.calls
+    empty = any(call.arguments == "{}" and not names.takes_nothing(call.name) for call in found.calls)
+    lost = bool(found.damage) or not found.calls or empty
     # The values of other families are delimited by more than tags.
     doubtful = (call for call in found.calls if call.origin in _IN_TAGS)
     if len(text) > _LONGEST or not (lost or any(">" in call.arguments or call.cost for call in doubtful)):
         return text
     if lost:
         text = text.replace("\\_", "_").translate(_LOOK_ALIKE)
+    text = text.replace(MINIMAX_TOKEN, "")
     if "|" in text or "\uff5c" in text:
         text = _TOKEN.sub(_token, text)
+    if lost and any(map(text.__contains__, islice(names.known, _MOST_NAMES))):
+        text = _IN_BRACKETS.sub(lambda marker: f"[{marker[1] or marker[2]}]", text)
+        text = _DRESSED.sub(lambda dressed: _bare(dressed, names), text)
     of_calls = any(_OF_CALLS.fullmatch(word) or names.knows(word) for word in {*_OPENED.findall(text)})
     return _with_sound_tags(text, names) if of_calls or (" name=" in text and ">" in text) else text
 
@@ -60,10 +91,27 @@ def is_better(again: Rescued, found: Rescued, names: Names, text: str) -> bool:
     """
     if _worth(again, names) <= _worth(found, names):
         return False
-    plain = f"{text}\n{html.unescape(text)}"
-    values = (raw for call in again.calls for raw in (object_members(call.arguments) or {}).values())
-    texts = (msgspec.json.decode(bytes(raw), type=str) for raw in values if bytes(raw).startswith(b'"'))
-    return all(line.strip() in plain for value in texts for line in value.splitlines())
+    plain = _ESCAPES.sub(_unescaped, f"{text}\n{html.unescape(text)}")
+    texts = (text for call in again.calls for text in _texts(msgspec.json.decode(call.arguments)))
+    return all(line.strip() in plain for value in texts for line in _ESCAPES.sub(_unescaped, value).splitlines())
+
+
+def _texts(value: object) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case dict():
+            for one in value.values():
+                yield from _texts(one)
+        case list():
+            for one in value:
+                yield from _texts(one)
+        case _:
+            pass
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    return "\n" if escape[1] == "n" else escape[1]
 
 
 def _worth(found: Rescued, names: Names) -> tuple[bool, int, int, int]:
@@ -81,14 +129,23 @@ def _token(token: re.Match[str]) -> str:
     return f"<{token[1]}{token[2]}{token[1]}>" if control else token[0]
 
 
+def _bare(dressed: re.Match[str], names: Names) -> str:
+    before, name = dressed["before"] or "", dressed["name"] or dressed["name2"]
+    return f"{before if STEM_IN.search(before) else ''}{name}" if names.knows(name) else dressed[0]
+
+
 def _with_sound_tags(text: str, names: Names) -> str:
     words = {spelling(word): word for word in _words(text, names)}
+    of_calls = {word for word in _GLUED.findall(text) if spelling(word) in words or _OF_CALLS.fullmatch(word)}
+    text = _GLUED.sub(lambda tag: f"<{tag[1]}>" if tag[1] in of_calls else tag[0], text)
     pieces: list[str] = []
     opened: list[str] = []
-    position = 0
+    position = call = 0
+    sound = ""
     for tag in _TAG.finditer(text):
         written, given = tag["word"] or tag["word2"] or "", tag["given"] or tag["given2"] or ""
         word = written.lower() if _OF_CALLS.fullmatch(written) else words.get(spelling(written), "")
+        between = text[position : tag.start()]
         last = opened[-1] if opened else ""
         closes = bool(tag["close"] or tag["close2"]) or (word == last and not given)
         if not word and last and (tag["none"] or (tag["word2"] and written.endswith(last))):
@@ -97,13 +154,25 @@ def _with_sound_tags(text: str, names: Names) -> str:
         elif not word or (tag["own"] and not closes):
             continue
         else:
-            sound = f"</{word}>" if closes else f"<{word}{given}>"
-            if not closes:
+            before, sound = sound, f"</{word}>" if closes else f"<{word}{given}>"
+            if sound == before and not between.strip():
+                # The same tag twice.
+                position = tag.end()
+                continue
+            if not closes and word == last and between.strip() and any(key in given for key in words.values()):
+                # The closing tag of the value before it was lost.
+                sound = f"</{word}>{sound}"
+            elif not closes:
                 opened.append(word)
             elif word in opened:
                 del opened[len(opened) - 1 - opened[::-1].index(word) :]
-        pieces += (text[position : tag.start()], sound)
+            elif word in words.values() or _NAMING.fullmatch(word):
+                # Its opening tag was lost: a call's in front of its arguments, a value's in front of the value.
+                pieces.insert(call if word in names.known else len(pieces), f"<{word}>")
+        pieces += (between, sound)
         position = tag.end()
+        if not opened:
+            call = len(pieces)
     return "".join((*pieces, text[position:])) if pieces else text
 
 

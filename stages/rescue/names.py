@@ -41,7 +41,7 @@ class Names(Struct, frozen=True):
         bare = bare_name(written)
         # A prefix may be part of the name: `mcp__db__query#1`.
         whole = bare if bare == written else _SUFFIX.sub("", written[:LONGEST_NAME].strip(_DRESS))
-        leaf = bare[max(map(bare.rfind, "./")) + 1 :]
+        leaf = bare[max(map(bare.rfind, "./:")) + 1 :]
         numbered = _NUMBERED.fullmatch(bare)
         for one in (whole, bare, leaf, numbered[1] if numbered else ""):
             if one in self.known:

@@ -226,12 +226,14 @@ def _arguments(name: str, text: str) -> _Shape:
     if pairs and all(pair.keys() in _PAIRS for pair in pairs):
         given = {string_value(pair.get("name", pair.get("key", Raw(b"")))) or "": pair["value"] for pair in pairs}
         return _Shape(claims=(Claim(name=name, arguments=_encoded(given), repairs=("arguments_in_a_list",)),))
-    if only and len(only) == 1 and bytes(only[0]).startswith(b"{"):
-        claim = Claim(name=name, arguments=json_source(only[0]), repairs=("arguments_in_a_list",), cost=1)
+    merged = {key: raw for pair in pairs for key, raw in pair.items()}
+    if pairs and all(pairs) and len(merged) == sum(map(len, pairs)):
+        claim = Claim(name=name, arguments=_encoded(merged), repairs=("arguments_in_a_list",), cost=1)
         return _Shape(claims=(claim,))
     inner = string_value(Raw(text.encode()))
-    if inner is not None and inner.startswith('"') and is_json(inner):
-        inner = string_value(Raw(inner.encode()))
+    for _ in range(_WRAPPERS):
+        if inner is not None and inner.startswith('"') and is_json(inner):
+            inner = string_value(Raw(inner.encode()))
     if inner is not None and inner.lstrip().startswith("{"):
         found = json_at(inner, inner.index("{"))
         if isinstance(found, FoundJson) and not inner[found.end :].strip():

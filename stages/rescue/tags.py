@@ -33,6 +33,7 @@ VALUE = r"(?:arg_?val(?:ue)?|param_?value|parameter_?value|value|val)"
 CLOSED = rf"(?:{END_TAG}{CALL}s?{TAG_END}|{TAG}{CALL}{TAG_END}(?=\s*+\Z))"
 """The closing tag of a call, or of several, in any format: models mix them up; an opening one where nothing follows."""
 
+MINIMAX_TOKEN = "]<]minimax[>["  # noqa: S105 - a token of the model's, no secret
 MARKER = (
     rf"(?:<{BAR}{{0,2}}/?[\w\u2581][\w\u2581 :./-]{{0,60}}{BAR}{{0,2}}>|\[{{1,2}}/?[A-Z][A-Z_]{{1,30}}\]{{1,2}}|"
     "[\u3010\u3014\u27e6\u300a\u25c1\u00ab]/?[\\w: -]{1,40}[\u3011\u3015\u27e7\u300b\u25b7\u00bb])"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from stages.repair.json_text import json_quoted
-from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE, named_call
+from stages.rescue.families.json_calls import ARGUMENTS_BEGIN, CUT_OFF, UNREADABLE, named_call
 from stages.rescue.found import Claim
 from stages.rescue.names import Names
 from stages.rescue.tags import CLOSED, GAP, PARAMETER, past_closing
@@ -17,6 +17,7 @@ ELEMENT = re.compile(
     r"(?:\s+(?:name|key)=[\"']?(?P<key>[^\"'>]{1,100}+)(?:[\"'](?:\s+type=[\"']\w{1,20}[\"'])?)?)?)>"
 )
 """An element that is an argument. After `=` alone stands a key in a parameter's tag, and in any other tag its value."""
+_ARGUMENTS = re.compile(rf"{ARGUMENTS_BEGIN}|\[")
 _BLANK = re.compile(GAP)
 _CDATA = re.compile(r"\s*+<!\[CDATA\[")
 _ESCAPED = re.compile(r"[^<>&]*+(?:&(?:lt|gt|amp|quot|apos|#39|#34);[^<>&]*+)++")
@@ -44,16 +45,16 @@ def body_at(text: str, position: int, tag: str, name: str, names: Names) -> tupl
     """The arguments up to the closing tag, as JSON or as one element each; or what is wrong with them."""
     closing = f"</{tag}>"
     begin = skip_blank(text, position)
-    if text.startswith(("{", "[", '"{'), begin):
-        read = named_call(text, begin, begin + (text[begin] == '"'), name, _past_surplus)
+    if _ARGUMENTS.match(text, begin):
+        read = named_call(text, begin, begin, name, _past_surplus)
         if not read.claims:
             return BrokenElements(read.damage or UNREADABLE, len(text) if read.damage == CUT_OFF else read.end)
         # Complete JSON needs no closing tag to show its end, so one of any name will do.
-        closed = _closed(text, read.end, closing, read.claims[0])
-        other = _ANY_CLOSING.match(text, read.end) if isinstance(closed, BrokenElements) else None
-        if other or isinstance(closed, BrokenElements):
+        body = closed(text, read.end, closing, read.claims[0])
+        if isinstance(body, BrokenElements):
+            other = _ANY_CLOSING.match(text, read.end)
             return without_closing(read.claims[0]), other.end() if other else read.end
-        return closed
+        return body
     given: dict[str, list[str]] = {}
     repairs: dict[str, None] = {}
     if text.startswith(f"<{tag}>", begin):
@@ -75,7 +76,7 @@ def body_at(text: str, position: int, tag: str, name: str, names: Names) -> tupl
         position = value[1]
     repairs.update(values.repairs)
     claim = Claim(name=name, arguments=joined_arguments(given), repairs=tuple(repairs), cost=len(values.repairs))
-    return _closed(text, position, closing, claim)
+    return closed(text, position, closing, claim)
 
 
 def _past_surplus(text: str, position: int) -> int:
@@ -102,7 +103,7 @@ class Values:
         end = self.text.find(closing, inside, inside + _NEAR)
         if end < 0 and (bound := self.bound(inside, inside + _NEAR)) >= 0:
             self.repairs["missing_closer"] = None
-            return without_foreign_closer(self.text[begin:bound]), bound
+            return self.text[begin:bound].strip(), bound
         if end < 0 and (end := self.text.find(closing, inside)) < 0:
             return None
         return self.text[begin:end], end + len(closing)
@@ -165,7 +166,7 @@ def _without_margin(written: str, margin: str) -> str:
     return "\n".join((lines[0], *(line.removeprefix(margin[1:]) for line in lines[1:])))
 
 
-def _closed(text: str, position: int, closing: str, claim: Claim) -> tuple[Claim, int] | BrokenElements:
+def closed(text: str, position: int, closing: str, claim: Claim) -> tuple[Claim, int] | BrokenElements:
     """The claim, if its closing tag follows or, after complete arguments, the end of the reply."""
     if end := after_closing(text, position, closing):
         return claim, end

@@ -4,17 +4,18 @@ import html
 import re
 
 from stages.repair.json_text import FoundJson, is_json, json_at, json_quoted
-from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE
+from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE, named_call
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 from stages.rescue.pycalls import call_list
 
 _HEAD = re.compile(r"(?:<\|tool_call>|<start_function_call>)\s*+:?\s*+(?:call:)?\s*+([\w.:/-]{1,200}+)\s*+(?=[{(])")
 _END = re.compile(r"\s*+(?:<tool_call\|>|<end_function_call>|<turn\|>|/>)")
-_CLOSED = re.compile(r"[^<]{0,400}(?:<tool_call\|>|<end_function_call>)")
 
 _ELEMENT = re.compile(r'<\|open\|>(?:tools)?call tool="([^"]{1,200})"[^<]{0,80}<\|sep\|>')
 _ARGUMENT = re.compile(r'\s*+<\|open\|>argument key="([^"]{1,200})"(?: type="(\w{1,20})")?[^<]{0,80}<\|sep\|>')
+_JSON_BODY = re.compile(r"\s*+<\|open\|>json[^<]{0,80}<\|sep\|>\s*+")
+_BODY_END = re.compile(r"(?:\s*+<\|close\|>(?:json|call)<\|sep\|>){0,2}+")
 _VALUE_END = re.compile(r"(?:<\|close\|>)?argument<\|sep\|>(?=\s*+(?:<\|open\|>argument |<\|close\|>call|\Z))")
 _CALL_END = re.compile(r"\s*+<\|close\|>call<\|sep\|>")
 _STRUCTURE = re.compile(r"<\|(?:open|close)\|>(?:response|tools|message|think)(?:<\|sep\|>)?")
@@ -23,9 +24,7 @@ _STRUCTURE = re.compile(r"<\|(?:open|close)\|>(?:response|tools|message|think)(?
 def _gemma(text: str, start: int, names: Names) -> Read | None:
     head = _HEAD.match(text, start)
     if head is None:
-        closed = _CLOSED.match(text, start + 1)
-        end = closed.end() if closed else start + len("<|tool_call>")
-        return Read(start=start, end=end, damage="what stands between the tags is no call.", keep="")
+        return None
     if text.startswith("(", head.end()):
         return _python(text, start, head, names)
     found = json_at(text, head.end())
@@ -58,6 +57,8 @@ def _element(text: str, start: int, _names: Names) -> Read | None:
             if "<|sep|>" not in text[start : start + 300]
             else None
         )
+    if body := _JSON_BODY.match(text, head.end()):
+        return named_call(text, start, body.end(), html.unescape(head[1]), _past_body)
     given: dict[str, str] = {}
     position = head.end()
     while key := _ARGUMENT.match(text, position):
@@ -72,6 +73,11 @@ def _element(text: str, start: int, _names: Names) -> Read | None:
         return Read(start=start, end=position, damage=CUT_OFF, keep="")
     arguments = "{" + ",".join(f"{json_quoted(name)}:{value}" for name, value in given.items()) + "}"
     return Read(start=start, end=end.end(), claims=(Claim(name=html.unescape(head[1]), arguments=arguments),), keep="")
+
+
+def _past_body(text: str, position: int) -> int:
+    end = _BODY_END.match(text, position)
+    return end.end() if end else position
 
 
 def _typed(value: str, kind: str | None) -> str:

@@ -2,16 +2,17 @@
 
 import re
 
-from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE, named_call
+from stages.rescue.families.json_calls import ARGUMENTS_BEGIN, CUT_OFF, UNREADABLE, named_call
 from stages.rescue.found import Family, Read
 from stages.rescue.names import Names
 
 _CONTENT_TYPE = r"\s*+(?:(?:<[|\uff5c]{1,2}constrain[|\uff5c]{0,2}>\s*+)?(?:json?|code|text|response)?\s*+){1,2}+"
 _HEADER = re.compile(
     r"(?:<[|\uff5c]{1,2}start[|\uff5c]{0,2}>assistant)?\s*+(?:to=\s?(?P<role>[\w.:-]{1,200}))?\s*+(?:<[|\uff5c]{1,2}channel[|\uff5c]{0,2}>\s*+(?P<channel>\w{1,40}))?"
-    rf"\s*+(?:to=\s?(?P<to>[\w.:-]{{1,200}}))?\s*+(?:(?:<[|\uff5c]{{1,2}}channel[|\uff5c]{{0,2}}>\s*+)?commentary)?{_CONTENT_TYPE}\s*+(?P<message>(?:<[|\uff5c]{{1,2}}message[|\uff5c]{{0,2}}>){{1,2}}+)?\s*+(?:\"(?=\{{\s{{0,8}}\\))?",
+    rf"\s*+(?:to=\s?(?P<to>[\w.:-]{{1,200}}))?\s*+(?:(?:<[|\uff5c]{{1,2}}channel[|\uff5c]{{0,2}}>\s*+)?commentary)?{_CONTENT_TYPE}\s*+(?P<message>(?:<[|\uff5c]{{1,2}}message[|\uff5c]{{0,2}}>){{1,2}}+)?\s*+",
     re.IGNORECASE,
 )
+_ARGUMENTS = re.compile(rf"{ARGUMENTS_BEGIN}|\[")
 _END = re.compile(r"<[|\uff5c]{1,2}(?:end|return|call)[|\uff5c]{0,2}>|(?=<[|\uff5c]{1,2}start[|\uff5c]{0,2}>)|\Z")
 _AFTER_CALL = re.compile(r"\"?\s*+<[|\uff5c]{1,2}(?:end|return|call)[|\uff5c]{0,2}>")
 _START_BEFORE = re.compile(
@@ -48,7 +49,7 @@ def _message(text: str, start: int, names: Names) -> Read | None:
 
 def _call(text: str, start: int, header: re.Match[str], recipient: str) -> Read:
     name = recipient.removeprefix("functions.")
-    if not text.startswith(("{", "["), header.end()):
+    if not _ARGUMENTS.match(text, header.end()):
         cut = header.end() == len(text)
         return Read(start=start, end=header.end(), damage=CUT_OFF if cut else UNREADABLE, keep="")
     return named_call(text, start, header.end(), name, _past_token)

@@ -7,7 +7,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from stages.repair.damaged_json import BrokenJson
-from stages.repair.json_text import FIRST_KEY, FoundJson, json_at, object_members
+from stages.repair.json_text import FIRST_KEY, FoundJson, is_json, json_at, object_members
 from stages.rescue.candidates import unwrapped
 from stages.rescue.described import ARGUMENT_KEYS
 from stages.rescue.families.lines import lines_call
@@ -39,12 +39,8 @@ _MARKUP = re.compile(
 _WORD = re.compile(r"[A-Za-z_][\w.-]{0,100}")
 _FENCE_END = re.compile(rf"{GAP}[}}\])]{{0,3}}+{GAP}(?:```|~~~|`{{1,2}}\s*+\Z)")
 _NEXT = re.compile(r"\s*+[,;]?\s*+(?=\{|\[\s{0,20}[\[{])")
-_SURPLUS = re.compile(r"[ \t]*+[}\]]{1,3}(?=\s*+(?:$|```|<))")
-_NAME_BEFORE = re.compile(
-    r"(?:>>>|TOOL_CALLS?\s)?\s*+[*`\[]*+([A-Za-z_](?:[\w./#-]|:(?=\w)){0,100}+)[*`\]]*+(?P<colon>:?)[*`]*+\s*+(?:\(\s*+)?"
-)
 _NAME_LINE = re.compile(
-    r"^[*`#\s]{0,6}(?P<label>\w[\w-]{0,24}(?: (?i:call|name|use))?:[*` ]{0,6})?"
+    r"^[*`#\s]{0,6}(?P<label>[^\n]{0,100}[>|\uff5c\]]|\w[\w-]{0,24}(?: (?i:call|name|use))?:[*` ]{0,6})?"
     r"(?P<name>[A-Za-z_][\w.-]{0,100})[*`:]{0,4}[ \t]{0,4}\r?\n\s{0,4}\Z",
     re.MULTILINE,
 )
@@ -63,11 +59,14 @@ _BRACKETS_BEFORE = re.compile(
 )
 _BRACKETS_AFTER = re.compile(rf"\s{{0,4}}{LEFT}{{1,2}}{IN_BRACKETS}{{1,40}}{RIGHT}{{1,2}}")
 _SENTENCE_ENDS = re.compile(r"[.!?\u3002](?:\s|\Z)|[{}\[]")
+_SURPLUS = re.compile(r"[ \t]*+[}\]]{1,3}(?=\s*+(?:$|```|<))")
+_NOTHING = re.compile(r"[\s)\]*`};]*+(?:<[|/][^>\n]{1,40}>\s*+)?")
+_JOINED = re.compile(r"[\"'][}\]]{0,2},\s{0,8}(?:\"\w{1,20}\"\s?:\s{0,4})?\Z")
+"""What is between a name and its arguments in a list, or where the object of the name was closed too early."""
 _WORDS_BETWEEN = 3
 """The most words between the name of a tool and its arguments."""
 _SENTENCE = re.compile(r"\s*+[^\W\d_]++(?:\s++[^\W\d_]++)++\s*+")
 """Words without any sign, which go on with a sentence: `f and it returned {…}`, but not `f (id: 7) with: {…}`."""
-_AFTER_NAMED = re.compile(r"\s*+(?:\);?|```)?\s*+(?:<[|/][^>\n]{1,40}>\s*+)?")
 _MEANT = re.compile(
     r"\[?\s*\{{1,2}\s*(?:\"\w{1,20}\"\s*:\s*\"[^\"\n]{0,80}\"\s*,\s*){0,2}[\"'\u201c]?(?:name|tool|tool_name|function|function_name|action)[\"'\u201d]?\s*:\s*"
     r"[\"'\u201c]?([\w.:-]{1,80})"
@@ -87,6 +86,10 @@ _NEAR = 2_000
 """Characters of an object in which such a key is looked for."""
 _NOT_JSON = re.compile("['\u201c\\\\A-Za-z_]")
 """A sign behind a brace with which no JSON begins."""
+_STRING = re.compile(r"\"(?:[^\"\\\n]|\\.)*+\"")
+_KEY = re.compile(r"\"[\w$-]{1,60}\"\s?:")
+ARGUMENTS_BEGIN = r"(?=\{|\[\s{0,8}\{|\"[\\\"\s]{0,8}[{\[]|\"[\w$-]{1,60}\"\s?:)"
+"""What arguments in JSON begin with: also one in a JSON string, once or twice, and one without its brace."""
 CUT_OFF = "its JSON ends before it is complete: it is cut off, or a quotation mark in a string lacks its backslash."
 UNREADABLE = "its JSON cannot be read."
 
@@ -101,8 +104,7 @@ def _bare(text: str, start: int, names: Names) -> Read | None:
         return torn_call(text, start, found, names) or Read(start=start, end=found.end)
     shape = shape_of(found, names, marked=False)
     if not shape.claims and not shape.damage:
-        called = _named(text, start, found, names) or _behind(text, start, found, names)
-        return called or Read(start=start, end=found.end)
+        return _behind(text, start, found, names) or Read(start=start, end=found.end)
     surplus = _SURPLUS.match(text, found.end)
     end = past_closing(text, surplus.end() if surplus else found.end)
     return Read(start=markers_before(text, start), end=end, claims=shape.claims, damage=shape.damage, keep="")
@@ -132,8 +134,6 @@ def _fenced(text: str, start: int, names: Names) -> Read | None:
         return None
     if not object_follows and (read := lines_call(text, start, opening.end(), names)):
         return read
-    if opening[1] in names.known and (read := _behind_tool(text, start, opening, names)):
-        return read
     begins = object_follows or _JSON_BEGINS.match(text, opening.end())
     if not begins or language in _RESULTS:
         begun = _ELEMENT_BEGINS.match(text, opening.end())
@@ -159,23 +159,25 @@ def _fenced(text: str, start: int, names: Names) -> Read | None:
 
 
 def named_call(text: str, start: int, position: int, name: str, past: Callable[[str, int], int] = past_closing) -> Read:
-    """The call of that name whose arguments are the JSON at `position`; `past` says where the markup behind ends."""
-    found = json_at(text, position) if position < len(text) else BrokenJson(end=position, cut=True)
+    """The call of that name whose arguments are at `position` (`ARGUMENTS_BEGIN`): JSON, or a JSON string with it.
+
+    `past` says where the markup behind ends.
+    """
+    quoted = text.startswith('"', position) and not _KEY.match(text, position)
+    string = _STRING.match(text, position) if quoted else None
+    if string and is_json(string[0]) and (claims := arguments_of(name, FoundJson(text=string[0], end=0)).claims):
+        return Read(start=start, end=past(text, string.end()), claims=claims, keep="")
+    # A string in which the quotation marks have no backslashes.
+    position += quoted
+    found = json_at(text, position, opened=True) if position < len(text) else BrokenJson(end=position, cut=True)
     if isinstance(found, BrokenJson):
         return Read(start=start, end=max(found.end, position), damage=CUT_OFF if found.cut else UNREADABLE, keep="")
+    end = past(text, found.end + (quoted and text.startswith('"', found.end)))
     if found.text.startswith("{"):
         claim = Claim(name=name, arguments=found.text, repairs=found.repairs, cost=found.cost)
-        return Read(start=start, end=past(text, found.end), claims=(claim,), keep="")
+        return Read(start=start, end=end, claims=(claim,), keep="")
     shape = arguments_of(name, found)
-    return Read(start=start, end=past(text, found.end), claims=shape.claims, damage=shape.damage, keep="")
-
-
-def _behind_tool(text: str, start: int, opening: re.Match[str], names: Names) -> Read | None:
-    """A fence in the "language" of a tool, with its arguments, which is a guess."""
-    found = json_at(text, opening.end(), strict=True) if text.startswith("{", opening.end()) else None
-    claim = _fitting(opening[1], found, names, "fence_of_tool") if isinstance(found, FoundJson) else None
-    closing = _FENCE_END.match(text, found.end) if claim and found else None
-    return Read(start=start, end=closing.end(), claims=(claim,), keep="") if claim and closing else None
+    return Read(start=start, end=end, claims=shape.claims, damage=shape.damage, keep="")
 
 
 def _may_begin(text: str, position: int, names: Names) -> bool:
@@ -236,7 +238,8 @@ def _behind(text: str, start: int, found: FoundJson, names: Names) -> Read | Non
     # Between lines, two braces are the end of other JSON.
     ends = ends or (before.endswith("}}") and ("\n" not in near or "{{" in text[max(0, start - 80) : start]))
     called = _bracketed(text, start, found, names) if ends else None
-    return called if called or before.endswith(("}", ",", "]")) else _led_up_to(text, start, found, names)
+    goes_on = before.endswith(("}", ",", "]")) and not _JOINED.search(text, max(0, start - 40), start)
+    return called if called or goes_on else _led_up_to(text, start, found, names)
 
 
 def _led_up_to(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
@@ -250,9 +253,14 @@ def _led_up_to(text: str, start: int, found: FoundJson, names: Names) -> Read | 
         if name in names.known:
             line = max(text.rfind("\n", begin, word.start()) + 1, begin)
             between = text[word.end() : start]
-            if between.count("\n") > 1 or _SENTENCE_ENDS.search(between) or _SENTENCE.fullmatch(between):
+            apart = _SENTENCE_ENDS.search(between) and not _JOINED.fullmatch(between)
+            if between.count("\n") > 1 or apart or _SENTENCE.fullmatch(between):
                 return None
+            alone = not text[: word.start()].strip("[*`>{ \n") and _NOTHING.fullmatch(text, found.end)
             claim = _fitting(name, found, names, "any_markup")
+            if claim is None and alone and not names.parameters(name):
+                # Nothing else is in the reply, and what the tool takes is not known.
+                claim = next((given.guessed() for given in arguments_of(name, found).claims), None)
             if claim is None:
                 return None
             # A label or a bracket before the name belongs to the call; a sentence is the model's own words.
@@ -289,20 +297,6 @@ def _bracketed(text: str, start: int, found: FoundJson, names: Names) -> Read | 
         return None
     closing = _BRACKETS_AFTER.match(text, found.end)
     return Read(start=before.start(), end=closing.end() if closing else found.end, claims=(claim,), keep="")
-
-
-def _named(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
-    """A known name and its arguments, with nothing else in the reply: `get_weather {"city": …}`."""
-    if start > 160 or len(text) - found.end > 40:
-        return None
-    before = _NAME_BEFORE.fullmatch(text[:start].lstrip())
-    if before is None or not names.knows(before[1]) or not _AFTER_NAMED.fullmatch(text, found.end):
-        return None
-    claims = arguments_of(before[1], found).claims
-    if not claims or (before["colon"] and _fitting(before[1], found, names) is None):
-        return None
-    claim = claims[0].guessed()
-    return Read(start=0, end=len(text), claims=(claim,), keep="")
 
 
 def torn_call(text: str, start: int, torn: BrokenJson, names: Names) -> Read | None:

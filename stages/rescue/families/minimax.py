@@ -16,8 +16,8 @@ from stages.rescue.families.elements import joined_arguments
 from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
+from stages.rescue.tags import MINIMAX_TOKEN as _TOKEN
 
-_TOKEN = "]<]minimax[>["  # noqa: S105 - a token of the model's, no secret
 _INVOKE = re.compile(rf"{re.escape(_TOKEN)}\s*+<invoke\s++name=[\"']?([^\"'>\n]{{1,200}}+)[\"']?\s*+>")
 _TAG = re.compile(r"\s*+<(/?)([A-Za-z_$][\w:.$-]{0,100}+)>")
 _DEEPEST = 40

@@ -9,9 +9,9 @@ from stages.rescue.families.elements import (
     BrokenElements,
     after_closing,
     body_at,
+    closed,
     plain_body,
     skip_blank,
-    without_closing,
 )
 from stages.rescue.families.xml_calls import ELEMENTS, PAIRS, Called, parameters
 from stages.rescue.found import Claim, Family, Read
@@ -28,7 +28,6 @@ _SIBLING = re.compile(
     r"<(?P<tag>name|tool|action|function|tool_name|function_name)>\s*+(?P<name>[^<]{1,200}+)</(?P=tag)>\s*+"
 )
 _ARGUMENTS = re.compile(r"<(?P<tag>arguments|args|parameters|params|input|tool_input|tool_args|action_input)>\s*+")
-_NO_ARGUMENTS = re.compile(r"<(?:arguments|args|parameters|params|input|tool_input|tool_args)\s*+/>\s*+")
 _ATTRIBUTE_HEAD = re.compile(
     r"<(?P<outer>tool_call|function_call|tool|function|call|tool_use|invoke|action)\s+(?:\w+=[\"'][^\"'>]{0,80}[\"']\s+)?(?:name=[\"'](?P<name>[^\"'>]{1,200})[\"']|name=(?P<bare>[\w.:-]{1,200}+))[^>]{0,80}>\s*+"
 )
@@ -45,22 +44,19 @@ def _tool_xml(text: str, start: int, names: Names) -> Read | None:
     if head is None:
         return None
     name, position = head["name"].rstrip(), head.end()
-    if empty := _NO_ARGUMENTS.match(text, position):
-        return _closed(text, start, empty.end(), head["outer"], Claim(name=name, arguments="{}"))
     opening = _ARGUMENTS.match(text, position)
     grammar = next((one for one in (ELEMENTS, PAIRS) if one.key.match(text, position)), None)
     if opening is None and grammar:
         return parameters(text, Called(name=name, begin=start, body=position), grammar, names)
     if opening is None and not ELEMENT.match(text, position):
         claim = Claim(name=name, arguments="{}", repairs=("no_arguments",), cost=1)
-        return _closed(text, start, position, head["outer"], claim)
+        return _read_of(start, closed(text, position, f"</{head['outer']}>", claim), name, names)
     if opening is None:
-        return _body(text, start, position, (head["outer"], name), names)
+        return _read_of(start, body_at(text, position, head["outer"], name, names), name, names)
     body = body_at(text, opening.end(), opening["tag"], name, names)
-    if isinstance(body, BrokenElements):
-        return Read(start=start, end=body.end, damage=body.why if names.knows(name) else None, keep="")
-    claim, end = body
-    return _closed(text, start, end, head["outer"], claim)
+    if not isinstance(body, BrokenElements):
+        body = closed(text, body[1], f"</{head['outer']}>", body[0])
+    return _read_of(start, body, name, names)
 
 
 def _attribute(text: str, start: int, names: Names) -> Read | None:
@@ -68,17 +64,15 @@ def _attribute(text: str, start: int, names: Names) -> Read | None:
     head = _ATTRIBUTE_HEAD.match(text, start)
     if head is None:
         return None
-    return _body(text, start, head.end(), (head["outer"], head["name"] or head["bare"]), names)
+    name = head["name"] or head["bare"]
+    return _read_of(start, body_at(text, head.end(), head["outer"], name, names), name, names)
 
 
-def _body(text: str, start: int, position: int, tag: tuple[str, str], names: Names) -> Read:
-    """A call that begins at `start`, of its tag and name, whose arguments are all that its tag holds."""
-    outer, name = tag
-    body = body_at(text, position, outer, name, names)
+def _read_of(start: int, body: tuple[Claim, int] | BrokenElements, name: str, names: Names) -> Read:
+    """The call that begins at `start`, or what is wrong with it."""
     if isinstance(body, BrokenElements):
         return Read(start=start, end=body.end, damage=body.why if names.knows(name) else None, keep="")
-    claim, end = body
-    return Read(start=start, end=end, claims=(claim,), keep="")
+    return Read(start=start, end=body[1], claims=(body[0],), keep="")
 
 
 def _own_tag(text: str, start: int, names: Names) -> Read | None:
@@ -89,12 +83,9 @@ def _own_tag(text: str, start: int, names: Names) -> Read | None:
     if head[2]:
         return Read(start=start, end=head.end(), claims=(Claim(name=head[1], arguments="{}"),), keep="")
     body = body_at(text, head.end(), head[1], head[1], names)
-    if isinstance(body, BrokenElements):
-        # A tag that happens to bear a tool's name is a call only if arguments follow.
-        follows = text.startswith("{", skip_blank(text, head.end())) or ELEMENT.match(text, head.end())
-        return Read(start=start, end=body.end, damage=body.why, keep="") if follows else None
-    claim, end = body
-    return Read(start=start, end=end, claims=(claim,), keep="")
+    # A tag that happens to bear a tool's name is a call only if arguments follow.
+    follows = text.startswith("{", skip_blank(text, head.end())) or ELEMENT.match(text, head.end())
+    return _read_of(start, body, head[1], names) if follows or not isinstance(body, BrokenElements) else None
 
 
 def _own_attributes(text: str, start: int, names: Names) -> Read | None:
@@ -121,25 +112,10 @@ def _siblings(text: str, start: int, names: Names) -> Read | None:
     body = body_at(text, opening.end(), opening["tag"], name, names)
     if isinstance(body, BrokenElements) or body[0].arguments == "{}":
         body = plain_body(text, opening.end(), opening["tag"], name, names) or body
-    if isinstance(body, BrokenElements):
-        return Read(start=start, end=body.end, damage=body.why, keep="")
-    claim, end = body
-    if head["tag"] == "name":
+    if head["tag"] == "name" and not isinstance(body, BrokenElements):
         # Many things have a name; this may be the inside of a call whose own tag was lost.
-        claim = claim.guessed()
-        end = after_closing(text, end, "") or end
-    return Read(start=start, end=end, claims=(claim,), keep="")
-
-
-def _closed(text: str, start: int, position: int, outer: str, claim: Claim) -> Read:
-    end = after_closing(text, position, f"</{outer}>")
-    if end is None and claim.arguments != "{}" and skip_blank(text, position) == len(text):
-        claim, end = without_closing(claim), len(text)
-    if end is None:
-        return Read(
-            start=start, end=position, damage=f"the markup of the call of {claim.name[:60]} is not closed.", keep=""
-        )
-    return Read(start=start, end=end, claims=(claim,), keep="")
+        body = body[0].guessed(), after_closing(text, body[1], "") or body[1]
+    return _read_of(start, body, name, names)
 
 
 def _named_element(text: str, start: int, names: Names) -> Read | None:

@@ -11,7 +11,7 @@ _TOOL_CODE = re.compile(r"\s*+tool_code[ \t]*+\n")
 """Gemma's fence, without the fence."""
 _NAME_BEFORE = re.compile(r"[\s`]*(?:[A-Za-z_]\w{0,60}\s?=\s?)?(?:print\(|await\s)?[A-Za-z_][\w.-]{0,120}\s?")
 _LEADING = re.compile(r"[\s`]*+")
-_REST_OF_REPLY = re.compile(r"[\s`;]*(?:<(?:[|/]|bot_end)[^>]{0,40}>\s*+)*+\Z")
+_REST_OF_REPLY = re.compile(r"[\s`;\])]*(?:<(?:[|/]|bot_end)[^>]{0,40}>\s*+)*+\Z")
 _FENCE = re.compile(r"(?:```|~~~)[ \t]*+(tool_code|tool_calls?|python3?|py|code|)[ \t\r]*+\n\s*+")
 _FENCE_END = re.compile(r"\s*+(?:```|~~~|`{0,2}\s*+\Z)")
 _NEAR_BEGIN = 160

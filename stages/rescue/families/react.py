@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from stages.repair.damaged_json import BrokenJson
 from stages.repair.json_text import FoundJson, json_at, json_quoted
-from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE, torn_call
+from stages.rescue.families.json_calls import ARGUMENTS_BEGIN, CUT_OFF, UNREADABLE, named_call, torn_call
 from stages.rescue.families.lines import lines_call
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
@@ -23,10 +23,8 @@ _INPUT = (
 )
 _HEAD = re.compile(rf"{_LABEL}(?: \d{{1,3}})?\**[ \t]*:\**[ \t\u00a0]*")
 _NAME = re.compile(r"[*`\"'\[]*([A-Za-z_][\w.:/-]{0,120})[*`\"'\]]*[ \t]*(?:\(\))?[ \t]*")
-_INPUT_LABEL = re.compile(
-    rf"\s*+\**+{_INPUT}(?: \d{{1,3}})?\**+[ \t]*+:\**+\s*+(?:```(?:json)?\s*+)?`?(?:\"(?=\{{\s{{0,8}}[}}\\]))?"
-)
-_ARGUMENTS = re.compile(r"\{|\[\s{0,8}\{")
+_INPUT_LABEL = re.compile(rf"\s*+\**+{_INPUT}(?: \d{{1,3}})?\**+[ \t]*+:\**+\s*+(?:```(?:json)?\s*+)?`?")
+_ARGUMENTS = re.compile(ARGUMENTS_BEGIN)
 _TO_BRACE = re.compile(r"[(\[]?\s*+(?=\{)")
 _FENCE = re.compile(r"(?:```(?:json)?\s*)?(?=[\[{])")
 _AFTER = re.compile(r"\"?`?(?:\s*```)?")
@@ -58,6 +56,9 @@ def _labelled(text: str, start: int, position: int, names: Names) -> Read | None
     label = _INPUT_LABEL.match(text, name.end()) if name else None
     if name is None or label is None or name[1].lower() in _NO_TOOL:
         return None
+    if text.startswith('"', label.end()) and _ARGUMENTS.match(text, label.end()):
+        read = named_call(text, start, label.end(), name[1])
+        return replace(read, end=_end(text, read.end)) if read.claims else None
     if not _ARGUMENTS.match(text, label.end()):
         return _plain(text, start, label.end(), name[1], names)
     found = json_at(text, label.end())
@@ -104,16 +105,12 @@ def _no_object(text: str, start: int, at: tuple[int, int], name: str, names: Nam
         cost = 0 if "action" in text[start:position].lower() else 1
         arguments = f"{{{json_quoted(parameters[0])}:{value}}}"
         claim = Claim(name=name, arguments=arguments, repairs=("plain_input",), cost=cost)
-        return Read(start=start, end=_end(text, _past(text, end)), claims=(claim,), keep="")
+        return Read(start=start, end=_end(text, end + text.startswith("]", end)), claims=(claim,), keep="")
     if line.lower() in ("", "none", "null", "n/a"):
         claim = Claim(name=name, arguments="{}", repairs=("no_arguments",), cost=1)
-        return Read(start=start, end=_end(text, _past(text, position + len(line))), claims=(claim,), keep="")
+        end = position + len(line)
+        return Read(start=start, end=_end(text, end + text.startswith("]", end)), claims=(claim,), keep="")
     return Read(start=start, end=position, damage=f"the input of {name[:60]} is not a JSON object.", keep="")
-
-
-def _past(text: str, end: int) -> int:
-    """The position after the bracket that closes the input, if there is one."""
-    return end + text.startswith("]", end)
 
 
 def _unwrapped(value: str) -> str:

@@ -9,14 +9,14 @@ import re
 from msgspec.structs import replace
 
 from stages.repair.json_text import FIRST_KEY, FoundJson, json_at
-from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE, named_call
+from stages.rescue.families.json_calls import ARGUMENTS_BEGIN, CUT_OFF, UNREADABLE, named_call
 from stages.rescue.families.lines import lines_call
 from stages.rescue.families.xml_calls import in_attributes
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 from stages.rescue.pycalls import PythonCalls, call_list
 from stages.rescue.shape import shape_of
-from stages.rescue.tags import GAP
+from stages.rescue.tags import GAP, past_closing
 
 _WORDS = (
     r"tool_calls?>",  # Hermes, Qwen, EXAONE, Granite 4, Jamba, Hunyuan, Apriel
@@ -32,7 +32,7 @@ _WORDS = (
     r"TOOLCALL>",  # Nemotron
 )
 _TOKENS = (
-    r"tool_calls?\|?>",  # Granite 3, Phi-4 mini, Gemma 4
+    r"tool_calls?\|?>(?!call:)",  # Granite 3, Phi-4 mini, Gemma 4; its own grammar is another family
     r"tool_call_start\|?>",  # LFM2, MiniCPM
     r"python_tag\|?>",  # Llama 3
     r"python_start\|?>",  # Llama 4
@@ -48,11 +48,8 @@ _BRACKETS = (
 _OPENER = rf"<(?:{'|'.join(_WORDS)})|<\|(?:{'|'.join(_TOKENS)})|\[(?:{'|'.join(_BRACKETS)})"
 _OPENING = re.compile(_OPENER)
 _FENCE_OPEN = re.compile(rf"{GAP}(?:```[ \t]*+\w*+\s*+)?(?:\"(?=[\[{{]))?")
-_CLOSER = re.compile(
-    rf"{GAP}\"?+{GAP}[}}\])]{{0,2}}+\s*+(?:```\s*+)?(?:</(?:tool_?calls?|function_?calls?|functions?|tools|tool_use|tool_request|tool|TOOLCALL|function)>|"
-    r"<\|/tool_calls?\|>|<\|tool_call_end\|?>|<\|python_end\|>|<\|action_end\|>|<\|END_ACTION\|>|"
-    r"<\|FunctionCallEnd\|>|<\|tools_suffix\|>|<tool_call\|>|<tool_call>(?=\s*+\Z)|\[/TOOL_CALLS\]|\[END_TOOL_REQUEST\]|<\|eom_id\|>|<\|eot_id\|>|<\|im_end\|>)"
-)
+_OPENED_AGAIN = re.compile(rf"\s*+(?:{_OPENER})\s*+\Z")
+"""An opening marker in the place of the closing one."""
 _NO_MARKUP = re.compile(r"[^<]{1,4000}+(?:(?=<)|\Z)")
 _NAME = re.compile(r"[A-Za-z_][\w.:/-]{0,120}+")
 _ATTRIBUTES = re.compile(
@@ -60,13 +57,12 @@ _ATTRIBUTES = re.compile(
 )
 _NEXT = re.compile(r"\s*+[,;]?\s*+(?=\{|\[\s{0,20}[\[{])")
 _EMPTY = re.compile(r"\s*+\Z")
-_JUNK = re.compile(r"[^<\[]{1,2000}</(?:tool_?calls?|function_call)>[ \t]*$", re.MULTILINE)
+_JUNK = re.compile(r"[^<\[{]{1,2000}</(?:tool_?calls?|function_call)>[ \t]*$", re.MULTILINE)
 _AT_ONCE = re.compile(rf"[{{\uff5b]|\[(?!/?[A-Z_]{{3,20}}\])|{FIRST_KEY}")
-_WORDS_BEFORE = re.compile(r"[\w ,.'\u2019!-]{1,120}[:.!]?\s{0,4}(?=\{)")
-_BRACKETED_NAME = re.compile(r"\[[A-Za-z_][\w.:/-]{0,120}+\]\s*+\{")
 _NAME_THEN_JSON = re.compile(
-    r"(?:name\s*+[:=]\s*+)?[\"'*`\[]*+([A-Za-z_][\w.:/-]{0,120}+)"
-    r"(?:[\s\"'*`,:(\]]|(?<=```)json|\[ARGS\]|\[CALL_ID\][\w-]{1,40}+\[ARGS\]|arguments\s*+[:=])*+(?=\{)"
+    r"(?:name\s*+[:=]\s*+)?[\"'*`\[]*+([A-Za-z_][\w.:/-]{0,120}+)[\"'*`]*+"
+    r"(?:[\s*`,:(\]]|(?<=```)json|\[ARGS\]|\[CALL_ID\][\w-]{1,40}+\[ARGS\]|arguments\s*+[:=])*+"
+    rf"{ARGUMENTS_BEGIN}"
 )
 
 
@@ -83,13 +79,12 @@ def _read(text: str, start: int, names: Names) -> Read | None:
     if text.startswith("<", position):
         # Markup inside of the markup: its own family reads it.
         return None
-    if _AT_ONCE.match(text, position) and not _BRACKETED_NAME.match(text, position):
+    if _AT_ONCE.match(text, position):
         python = call_list(text, position, names) if text[position] == "[" else None
         return _of_python(text, start, python) if python else _json(text, start, position, names)
     return (
         _named(text, start, position, names)
         or _python(text, start, position, names)
-        or _behind_words(text, start, position, names)
         or _plain(text, start, position, names)
         or _junk(text, start, position)
     )
@@ -125,12 +120,9 @@ def _named(text: str, start: int, position: int, names: Names) -> Read | None:
     head = _NAME_THEN_JSON.match(text, position)
     if head is None:
         return None
-    if not names.knows(head[1]):
-        found = json_at(text, head.end())
-        if not isinstance(found, FoundJson) or not _CLOSER.match(text, found.end):
-            # Perhaps no name at all; what is closed was meant as a call.
-            return Read(start=start, end=max(found.end, position))
-    return named_call(text, start, head.end(), head[1], _past_closer)
+    read = named_call(text, start, head.end(), head[1], _past_closer)
+    # Perhaps it is no name at all; what is closed was meant as a call.
+    return read if names.knows(head[1]) or (read.claims and text[read.end - 1] in ">]") else None
 
 
 def _python(text: str, start: int, position: int, names: Names) -> Read | None:
@@ -147,7 +139,8 @@ def _plain(text: str, start: int, position: int, names: Names) -> Read | None:
     """A name, then `key=value` for each argument, or a line, up to a closing marker: a guess."""
     name = _NAME.match(text, position)
     inside = _NO_MARKUP.match(text, position) if name and names.knows(name[0]) else None
-    if name is None or inside is None or (inside.end() < len(text) and not _CLOSER.match(text, inside.end())):
+    end = _past_closer(text, inside.end()) if inside else 0
+    if name is None or inside is None or (end == inside.end() < len(text)):
         return None
     body = inside[0]
     read = lines_call(body, 0, 0, names, marked=True)
@@ -155,7 +148,7 @@ def _plain(text: str, start: int, position: int, names: Names) -> Read | None:
     arguments = in_attributes(given[0], name[0], names) if given else None
     if arguments:
         read = Read(start=0, end=0, claims=(Claim(name=name[0], arguments=arguments, repairs=("attributes",), cost=1),))
-    return replace(read, start=start, end=_past_closer(text, inside.end()), keep="") if read else None
+    return replace(read, start=start, end=end, keep="") if read else None
 
 
 def _junk(text: str, start: int, position: int) -> Read | None:
@@ -166,18 +159,10 @@ def _junk(text: str, start: int, position: int) -> Read | None:
     return Read(start=start, end=junk.end(), damage="what stands between the tags is no call.", keep="")
 
 
-def _behind_words(text: str, start: int, position: int, names: Names) -> Read | None:
-    """A line of words between the marker and the JSON, where the marker is closed behind it."""
-    words = _WORDS_BEFORE.match(text, position)
-    read = _json(text, start, words.end(), names) if words else None
-    if read is None or not read.claims or read.damage or text[read.end - 1] not in ">]":
-        return None
-    return replace(read, claims=tuple(claim.guessed() for claim in read.claims))
-
-
 def _past_closer(text: str, position: int) -> int:
-    closer = _CLOSER.match(text, position)
-    return closer.end() if closer else position
+    end = past_closing(text, position)
+    again = _OPENED_AGAIN.match(text, end)
+    return again.end() if again else end
 
 
 TAGGED_JSON = Family(name="tagged", first="<[", opener=rf"(?:{_OPENER})(?=\s{{0,8}}\{{)", read=_read)

@@ -12,7 +12,7 @@ import re
 from msgspec.structs import replace
 
 from stages.rescue.described import ARGUMENT_KEYS
-from stages.rescue.families.json_calls import named_call
+from stages.rescue.families.json_calls import ARGUMENTS_BEGIN, named_call
 from stages.rescue.found import Family, Read
 from stages.rescue.names import LONGEST_NAME, Names, name_before
 from stages.rescue.pycalls import call_list
@@ -22,22 +22,21 @@ _MARKERS = rf"(?:{MARKER}{GAP}){{1,8}}+"
 _HEAD = re.compile(
     rf"(?P<markers>{_MARKERS})(?:(?P<id>[\w-]{{1,40}}+){GAP}(?P<inner>{_MARKERS}))??"
     rf"(?:name\s{{0,4}}[:=]\s{{0,4}})?[*`\"']{{0,3}}(?P<name>[\w.:/#!@~-]{{1,{LONGEST_NAME}}}+)[*`\"']{{0,3}}{GAP}"
-    rf"(?P<between>(?:(?:(?!</?[\w:.-]{{1,60}}>|<{BAR}{{1,2}}(?:tool_?call[:_])?name{BAR}{{1,2}}>){MARKER}{GAP}(?:[\w-]{{1,60}}+(?=[<\[]))?|```(?:json)?|[:=(]|\w{{1,20}}\s{{0,4}}[:=]){GAP}){{0,6}}+)(?:json{GAP})?(?:\"(?=\{{\s{{0,8}}\\))?(?=\{{|\[\s{{0,8}}\{{|\Z)"
+    rf"(?P<between>(?:(?:(?!</?[\w:.-]{{1,60}}>|<{BAR}{{1,2}}(?:tool_?call[:_])?name{BAR}{{1,2}}>){MARKER}{GAP}(?:[\w-]{{1,60}}+(?=[<\[]))?|```(?:json)?|[:=(]|\w{{1,20}}\s{{0,4}}[:=]){GAP}){{0,6}}+)(?:json{GAP})?(?:{ARGUMENTS_BEGIN}|\Z)"
 )
 _ONLY_MARKERS = re.compile(_MARKERS)
 _BEGINS_PYTHON = re.compile(r"\[?\s{0,8}[A-Za-z_][\w.-]{0,120}\(")
-_CALL_BEGIN = re.compile(rf"<{BAR}{{1,2}}tool[\u2581_]call[\u2581_]begin{BAR}{{1,2}}>{GAP}")
 _SECTION_BEFORE = re.compile(
     rf"<{BAR}{{1,2}}tool[\u2581_]calls?[\u2581_](?:section_)?begin{BAR}{{1,2}}>[^<]{{0,200}}\Z"
 )
 _ONLY_SECTION = re.compile(rf"[\u2581_]calls[\u2581_]begin{BAR}{{1,2}}>{GAP}\Z")
 _SEPARATOR = re.compile(rf"<{BAR}{{1,2}}tool[\u2581_]sep")
 _STRUCTURE = re.compile(
-    rf"(?:{_CALL_BEGIN.pattern}(?:function{GAP})?<{BAR}{{1,2}}tool[\u2581_]sep{BAR}{{1,2}}>{GAP})(?=<)"
+    rf"<{BAR}{{1,2}}tool[\u2581_]call[\u2581_]begin{BAR}{{1,2}}>{GAP}(?:(?:function{GAP})?<{BAR}{{1,2}}tool[\u2581_]sep{BAR}{{1,2}}>{GAP})?(?=<)"
 )
 _TOKEN = re.compile(rf"<{BAR}")
 _ARGUMENTS = rf"\[ARGS\]|{OPENS}{BAR}{{0,2}}tool_call_argument_begin{BAR}{{0,2}}>"
-_ARGS = re.compile(rf"(?:{_ARGUMENTS}){GAP}")
+_ARGS = re.compile(rf"(?:{_ARGUMENTS}){GAP}{ARGUMENTS_BEGIN}")
 
 
 def _named(text: str, start: int, names: Names) -> Read | None:
@@ -88,19 +87,16 @@ def _python(text: str, start: int, names: Names) -> Read | None:
 
 
 def _headless(text: str, start: int) -> Read | None:
-    """Where a call begins by its marker, but has no name and JSON."""
-    if structure := _STRUCTURE.match(text, start):
-        # Step 3 puts the call in tags of its own; their family reads it.
-        return Read(start=start, end=structure.end(), keep="")
-    begin = _CALL_BEGIN.match(text, start)
-    return Read(start=start, end=begin.end(), damage="its header is damaged.", keep="") if begin else None
+    """What begins a call that stands in tags of its own, which their family reads: Step 3."""
+    structure = _STRUCTURE.match(text, start)
+    return Read(start=start, end=structure.end(), keep="") if structure else None
 
 
 def _args(text: str, start: int, names: Names) -> Read | None:
     """`name[ARGS]{…}` where the marker before it has been lost."""
     name = name_before(text, start)
     head = _ARGS.match(text, start)
-    if not name or head is None or not text.startswith("{", head.end()):
+    if not name or head is None:
         return None
     read = named_call(text, start - len(name), head.end(), name)
     return replace(read, damage=None) if read.damage and not names.knows(name) else read

@@ -14,20 +14,16 @@ import re
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stages.repair.json_text import FoundJson, is_json, json_at, json_quoted
+from stages.repair.json_text import is_json, json_quoted
 from stages.rescue.described import ARGUMENT_KEYS
 from stages.rescue.families.elements import (
-    ELEMENT as OWN_ELEMENT,
-)
-from stages.rescue.families.elements import (
-    BrokenElements,
-    body_at,
     element_as_json,
     joined_arguments,
     skip_blank,
     skip_cdata,
     without_foreign_closer,
 )
+from stages.rescue.families.json_calls import ARGUMENTS_BEGIN, named_call
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names, name_before
 from stages.rescue.tags import (
@@ -75,7 +71,7 @@ ELEMENTS = Grammar(
     ),
     key=re.compile(
         rf"{GAP}{TAG}{PARAMETER}{ATTRIBUTE}(?:{QUOTE}(?P<key>[^\"'>\n\u201c\u201d]{{1,200}}+){QUOTE}|(?P<bare>[^\s\"'<>=]{{1,200}}+)[\"']?)"
-        r"(?:=|(?P<typed>(?:\s+value=\"[^\"]{0,4000}+\")?[^>\n]{0,80})(?:>|(?=\n)))"
+        r"(?:=|(?P<typed>(?:\s+value=\"[^\"]{0,4000}+\")?[^<>\n]{0,80})(?:>|(?=\n)))"
     ),
     value_end=re.compile(
         r"(?=[<\n])(?:"
@@ -107,8 +103,7 @@ PAIRS = Grammar(
     end=re.compile(rf"{GAP}(?:{_PAIR_VALUE_END}{GAP})?(?:{CLOSED}|<end_of_tool_call{TAG_END})"),
     strip=False,
 )
-_TO_BRACE = re.compile(rf"{GAP}(?:{TAG}(?:{PARAMETER}|input)s?{TAG_END}{GAP})?(?P<bracket>[\[(])?\s*+(?=\{{)")
-_BRACKET_END = re.compile(r"\s*+[\])]")
+_TO_ARGUMENTS = re.compile(rf"{GAP}(?:{TAG}(?:{PARAMETER}|input)s?{TAG_END}{GAP})?\(?\s*+{ARGUMENTS_BEGIN}")
 _GIVEN = re.compile(r"\s-{0,2}([\w.-]{1,40})=(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'<>=/]++)(?=[\s/>]|\Z))")
 _AROUND_KEY = " :\\\t\r\n"
 _IN_TAG = re.compile(r"\s*+(?:value\s?=|[:=])\s*+(?:\"([^\"]*+)\"|'([^']*+)')")
@@ -118,7 +113,6 @@ _KEY_CLOSED = re.compile(_PAIR_KEY_END)
 _CUT_TAG = re.compile(r"\s*<[^>]*+\Z")
 _ALL_CLOSED = re.compile(rf"\s*{_CUT_OFF}")
 """The reply ends after a value's own closing tag: only closers are missing."""
-_KEY_INSIDE = re.compile(rf"{TAG}{PARAMETER}{ATTRIBUTE}{QUOTE}?([\w.-]{{1,100}}+){QUOTE}?>")
 _REST = re.compile(r"\Z")
 _WRAPPER_BEFORE = re.compile(rf"<(?:seed:)?tool_call>{GAP}\Z")
 _WRAPPER_AFTER = re.compile(rf"{GAP}</(?:seed:)?tool_call>")
@@ -139,7 +133,7 @@ def _element(text: str, head: re.Match[str], begin: int, names: Names) -> Read:
     if text.startswith(head[0], second) and names.parameters(head["name"]):
         # Some models write the opening tag twice.
         head = ELEMENTS.head.match(text, second) or head
-    called = Called(name=_without_slash(head["name"]), begin=begin, body=head.end())
+    called = Called(name=head["name"].rstrip().removesuffix("/").rstrip(), begin=begin, body=head.end())
     closed = head.end() if head[0].endswith("/>") else None
     if head["more"] and (given := in_attributes(head["more"], called.name, names)):
         ended = None if closed else ELEMENTS.end.match(text, head.end())
@@ -148,8 +142,7 @@ def _element(text: str, head: re.Match[str], begin: int, names: Names) -> Read:
             return Read(start=begin, end=ended.end() if ended else head.end(), claims=(claim,), keep="")
     if head["name"].rstrip().endswith("/") or closed:
         return Read(start=begin, end=head.end(), claims=(Claim(name=called.name, arguments="{}"),), keep="")
-    read = json_body(text, called, ELEMENTS.end, names) or parameters(text, called, ELEMENTS, names)
-    return read if read.claims else _own_elements(text, called, names) or read
+    return json_body(text, called, ELEMENTS.end, names) or parameters(text, called, ELEMENTS, names)
 
 
 def in_attributes(written: str, name: str, names: Names) -> str | None:
@@ -170,28 +163,19 @@ class Called(Struct, frozen=True):
     body: int
 
 
-def _without_slash(written: str) -> str:
-    """The name in a tag that may be self-closing: `f/`."""
-    return written.rstrip().removesuffix("/").rstrip()
-
-
 def json_body(text: str, called: Called, end: re.Pattern[str], names: Names) -> Read | None:
     """Llama 3.1's custom tools: the arguments as JSON between the tags."""
-    brace = _TO_BRACE.match(text, called.body)
-    if brace is None:
+    begin = _TO_ARGUMENTS.match(text, called.body)
+    if begin is None:
         return None
-    found = json_at(text, brace.end())
-    if not isinstance(found, FoundJson):
-        return _damaged(called, max(found.end, called.body), names)
-    position = found.end
-    if brace["bracket"]:
-        bracket = _BRACKET_END.match(text, position)
-        if bracket is None:
-            return _damaged(called, position, names)
-        position = bracket.end()
-    closing = end.match(text, position)
-    claim = Claim(name=called.name, arguments=found.text, repairs=found.repairs, cost=found.cost)
-    return Read(start=called.begin, end=closing.end() if closing else position, claims=(claim,), keep="")
+
+    def past(text: str, position: int) -> int:
+        position += text.startswith(")", position)
+        closing = end.match(text, position)
+        return closing.end() if closing else position
+
+    read = named_call(text, called.begin, begin.end(), called.name, past)
+    return read if read.claims else _damaged(called, max(read.end, called.body), names)
 
 
 def _pairs(text: str, start: int, names: Names) -> Read | None:
@@ -204,22 +188,9 @@ def _pairs(text: str, start: int, names: Names) -> Read | None:
     if _KEY_CLOSED.match(text, head.end()) and (tool := _glued(head["name"], names)):
         called = Called(name=tool, begin=start, body=head.start("name") + len(tool))
         return parameters(text, called, PAIRS, names)
-    if own := _own_elements(text, called, names):
-        return own
     if not (names.knows(head["name"]) or head["sep"] or PAIRS.key.match(text, head.end())):
         return None
     return parameters(text, called, PAIRS, names)
-
-
-def _own_elements(text: str, called: Called, names: Names) -> Read | None:
-    """Arguments that are elements with the names of parameters: `<function=f><city>Paris</city></function>`."""
-    element = OWN_ELEMENT.match(text, called.body)
-    if element is None or element["tag"] not in names.parameters(called.name):
-        return None
-    body = body_at(text, called.body, "tool_call", called.name, names)
-    return (
-        None if isinstance(body, BrokenElements) else Read(start=called.begin, end=body[1], claims=(body[0],), keep="")
-    )
 
 
 def _glued(written: str, names: Names) -> str:
@@ -260,10 +231,6 @@ def parameters(text: str, called: Called, grammar: Grammar, names: Names) -> Rea
         written, position = text[key.end() : ended.start()], ended.end()
         if inside and ended.start() == key.end():
             written = html.unescape(inside[1] or inside[2] or "")
-        elif "<" in written and (inner := _inner_key(written, grammar, names.parameters(called.name))) >= 0:
-            # The closing tag is missing in the middle of a line.
-            repairs["missing_closer"] = None
-            position, written = key.end() + inner, written[:inner]
         elif not ended[0]:
             bare = without_foreign_closer(written)
             if bare == written.strip():
@@ -295,12 +262,6 @@ def parameters(text: str, called: Called, grammar: Grammar, names: Names) -> Rea
         end = ended.end()
     claim = Claim(name=called.name, arguments=joined_arguments(given), repairs=tuple(repairs), cost=len(repairs))
     return Read(start=called.begin, end=end, claims=(claim,), keep="")
-
-
-def _inner_key(written: str, grammar: Grammar, known: tuple[str, ...]) -> int:
-    """Where a known parameter begins inside of a value that has no closing tag before it; -1 for nowhere."""
-    inner = _KEY_INSIDE.search(written) if grammar is ELEMENTS else None
-    return inner.start() if inner and inner[1] in known and "</" not in written[: inner.start()] else -1
 
 
 def _value(value: str, typed: str, repairs: dict[str, None], *, strip: bool) -> str:
