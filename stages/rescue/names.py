@@ -38,7 +38,7 @@ class Names(Struct, frozen=True):
 
     def within(self, text: str) -> Self:
         """The names that this text has, in any spelling: it is read as if these alone were known, only quicker."""
-        if not self.spelt or sum(map(text.count, "<{[")) < _FEW_SIGNS:
+        if len(text) < _SHORT or not self.spelt or sum(map(text.count, "<{[")) < _FEW_SIGNS:
             return self
         if ("\\u00" in text or "&#" in text) and _ESCAPED.search(text):
             return self
@@ -137,8 +137,9 @@ def indexed(known: Collection[str] | Mapping[str, tuple[str, ...]]) -> Names:
 
 
 _FEW = 50
+_SHORT = 500
 _FEW_SIGNS = 30
-"""Brackets of a text that is read with all names: to look which of them it has takes as long as to read it."""
+"""Characters, and brackets, of a text that is read with all names: to look for them takes as long as to read it."""
 _LOWER = bytes(range(256)).lower()
 _NO_LETTERS = bytes(sign for sign in range(256) if not (chr(sign).isascii() and chr(sign).isalnum()))
 _ESCAPED = re.compile(r"\\u00(?:2[de]|3\d|[4-7])|&#(?!3[49];|x2[27];)")
