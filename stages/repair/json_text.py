@@ -34,14 +34,17 @@ class FoundJson(Struct, frozen=True, kw_only=True):
     cost: int = 0
 
 
-def _strict_end(text: str, start: int) -> int:
+def _strict_end(text: str, start: int, *, python: bool = False) -> int:
     """The end of the valid JSON that begins at `start`; if there is none, minus the place where it broke.
 
-    It is scanned in growing windows, so a text full of false starts costs no more than its length.
+    It is scanned in growing windows, so a text full of false starts costs no more than its length. `python`: with
+    Python's quotes and words, which are as long as those of JSON.
     """
     size = _WINDOW
     while True:
         window = text[start : start + size]
+        if python:
+            window = window.replace("'", '"').replace("True", "true").replace("False", "false").replace("None", "null")
         try:
             broken, end = None, _SCANNER.raw_decode(window)[1]
         except json.JSONDecodeError as error:
@@ -70,6 +73,8 @@ def json_at(text: str, start: int, *, strict: bool = False, opened: bool = False
         return FoundJson(text=written, end=end)
     if strict:
         return BrokenJson(end=abs(end), cut=False)
+    if _IN_PYTHON.match(text, start) and (python := _of_python(text, start)):
+        return python
     if _ENTITY_QUOTE.match(text, start):
         return _unescaped(text, start)
     if _BACKSLASHED.match(text, start):
@@ -77,6 +82,25 @@ def json_at(text: str, start: int, *, strict: bool = False, opened: bool = False
     found = _repaired(text, start)
     # Up to there it was valid JSON: no call begins inside of it.
     return BrokenJson(end=max(found.end, abs(end)), cut=found.cut) if isinstance(found, BrokenJson) else found
+
+
+_IN_PYTHON = re.compile(r"[{\[\s]{1,20}'")
+_PYTHON = re.compile("('[^']*+')|True|False|None")
+_WORDS = {"True": "true", "False": "false", "None": "null"}
+
+
+def _of_python(text: str, start: int) -> FoundJson | None:
+    """The value as Python writes it, at once, where no string has a quotation mark or an escape in it."""
+    end = _strict_end(text, start, python=True)
+    written = text[start : max(end, start)]
+    if not written or '"' in written or "\\" in written:
+        return None
+    literals: tuple[str, ...] = ()
+    if any(word in written for word in _WORDS):
+        plain = _PYTHON.sub(lambda found: found[1] or _WORDS[found[0]], written)
+        literals, written = ("python_literals",) if plain != written else (), plain
+    json = msgspec.json.format(written.replace("'", '"'), indent=-1)
+    return FoundJson(text=json, end=end, repairs=("single_quotes", *literals)) if _decodes(json) else None
 
 
 def _repaired(text: str, start: int, *, opened: bool = False) -> FoundJson | BrokenJson:

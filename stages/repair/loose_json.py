@@ -41,6 +41,13 @@ _ENDED = re.compile(r"```|</|<[|\uff5c]|\[/|\[END")
 _STOP = re.compile(r"<[a-zA-Z]|\Z|(?<=\n)(?:[A-Z][\w']*+[ :]|\{)")
 """What comes after a value that the model may consider complete: words, another value, nothing."""
 
+_SOUND = re.compile(
+    r"(\"[\w$-]{1,60}+\")\s*+:\s*+(\"[^\"\\\x00-\x1f]*+\"|-?(?:0|[1-9]\d*+)(?:\.\d++)?|true|false|null)"
+    r"(?=\s*+(?:\}|,\s*+\"[\w$-]{1,60}+\"\s*+:))",
+    re.ASCII,
+)
+"""A member that needs no repair, and what shows that it ends there."""
+
 _FULL_WIDTH = str.maketrans("\uff5b\uff5d\uff3b\uff3d\uff1a\uff0c\uff1d\uff08\uff09\uff1b", "{}[]:,=();")
 """Punctuation of Chinese and Japanese keyboards; between values it has only one meaning."""
 
@@ -91,6 +98,8 @@ class Reader:
 
     def blank(self) -> str:
         """Skip to the next token and return its first character; "" at the end."""
+        if "!" <= (following := self.text[self.position : self.position + 1]) <= "~" and following not in "\\/#":
+            return following
         end = _BLANK.match(self.text, self.position).end()  # type: ignore[union-attr]  # it matches the empty string
         skipped = self.text[self.position : end]
         if skipped and not skipped.isspace():
@@ -280,6 +289,11 @@ class Reader:
     def member(self) -> None:
         """A key, a colon, and the value or its opening bracket."""
         self.blank()
+        if self.open[-1] != _CALL and self.values < _MOST and (sound := _SOUND.match(self.text, self.position)):
+            self.values += 1
+            self.out += (sound[1], ":", sound[2])
+            self.position = sound.end()
+            return
         if self.text.startswith('""', self.position) and self.text[self.position + 2 : self.position + 3].isalnum():
             self.position += 1
             self.repairs.append("doubled_quotes")

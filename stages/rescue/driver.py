@@ -57,6 +57,7 @@ def rescuer(families: tuple[Family, ...] | Openers) -> Rescue:
         escaped = "&lt;" in near or near.lstrip().startswith('"')
         if escaped and (plain := _plain(visible)) is not None:
             return _escaped(visible, plain, known, tools)
+        tools = tools.within(visible)
         found = _gathered(visible, _reads(visible, known, tools), tools)
         if (whole := mended(visible, found, tools)) != visible:
             again = _gathered(whole, _reads(whole, known, tools), tools)

@@ -67,7 +67,7 @@ _LONGEST = 20_000
 def mended(text: str, found: Rescued, names: Names) -> str:
     """The text with sound tags; the same where nothing is to be mended, or what was found leaves no doubt."""
     empty = any(call.arguments == "{}" and not names.takes_nothing(call.name) for call in found.calls)
-    lost = bool(found.damage) or not found.calls or empty
+    lost = bool(found.damage) or empty or (not found.calls and bool(names.known))
     # The values of other families are delimited by more than tags.
     doubtful = (call for call in found.calls if call.origin in _IN_TAGS)
     if len(text) > _LONGEST or not (lost or any(">" in call.arguments or call.cost for call in doubtful)):

@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Collection, Mapping
+from functools import lru_cache
+from typing import Self
 
 import msgspec
 from msgspec import Struct
@@ -34,10 +36,34 @@ class Names(Struct, frozen=True):
     spelt: Mapping[str, tuple[str, ...]] = {}
     """Many names by their letters; where it is empty, all of them are looked through."""
 
+    def within(self, text: str) -> Self:
+        """The names that this text has, in any spelling: it is read as if these alone were known, only quicker."""
+        if len(text) < _SHORT or not self.spelt or sum(map(text.count, "<{[")) < _FEW_SIGNS:
+            return self
+        if ("\\u00" in text or "&#" in text) and _ESCAPED.search(text):
+            return self
+        # In JSON, a name may have a line break.
+        letters = text + text.replace("\\n", "") if "\\n" in text else text
+        bare = letters.encode().translate(_LOWER, _NO_LETTERS).decode()
+        sought = [*self.spelt]
+        if len(sought) > _FEW:
+            # Where a name occurs, the text in pieces of four letters has it in such pieces, but for its two ends.
+            fours = {bare[at : at + 4] for at in range(0, len(bare), 4)}
+            sought = [key for key in sought if len(key) < 7 or any(fours.issuperset(cut) for cut in _fours(key))]
+        spelt = {key: self.spelt[key] for key in sought if key in bare or not key.isascii()}
+        cut = _CUT.search(text, len(text) - _LONGEST_CUT)
+        if cut and (begun := [name for name in self.known if name.startswith(cut[0])]):
+            spelt.update({key: self.spelt[key] for key in map(spelling, begun)})
+        names = [name for alike in spelt.values() for name in alike]
+        known = {name: self.known[name] for name in names} if isinstance(self.known, Mapping) else names
+        return type(self)(known, spelt)
+
     def find(self, written: str) -> tuple[str, ...]:
         """The known names that `written` can mean: one, none, or several if it is ambiguous."""
         if written in self.known:
             return (written,)
+        if not self.known:
+            return ()
         bare = bare_name(written)
         # A prefix may be part of the name: `mcp__db__query#1`.
         whole = bare if bare == written else _SUFFIX.sub("", written[:LONGEST_NAME].strip(_DRESS))
@@ -52,9 +78,9 @@ class Names(Struct, frozen=True):
     def _spelt_alike(self, bare: str) -> tuple[str, ...]:
         """The known names of the same letters."""
         key = spelling(bare)
-        if self.spelt:
-            return self.spelt.get(key, ())
-        return tuple(name for name in self.known if spelling(name) == key) if key else ()
+        if self.spelt or not key:
+            return self.spelt.get(key, ()) if key else ()
+        return tuple(name for name in self.known if spelling(name) == key)
 
     def knows(self, written: str) -> bool:
         """Whether `written` can mean at least one known name."""
@@ -95,16 +121,32 @@ def names_of(known: Collection[str] | Mapping[str, tuple[str, ...]] | Names) -> 
     return Names(known) if len(known) <= _FEW else indexed(known)
 
 
+@lru_cache(maxsize=5_000)
+def _fours(key: str) -> tuple[tuple[str, ...], ...]:
+    """The whole pieces of four letters that a name has in a text cut into such pieces, for each way to cut it."""
+    return tuple(tuple(key[at : at + 4] for at in range(begin, len(key) - 3, 4)) for begin in range(4))
+
+
 def indexed(known: Collection[str] | Mapping[str, tuple[str, ...]]) -> Names:
     """These names for many texts, so that none of them is looked through."""
     spelt: dict[str, tuple[str, ...]] = {}
     for name in known:
-        if key := spelling(name):
-            spelt[key] = (*spelt.get(key, ()), name)
+        key = spelling(name)
+        spelt[key] = (*spelt.get(key, ()), name)
     return Names(known, spelt)
 
 
 _FEW = 50
+_SHORT = 500
+_FEW_SIGNS = 30
+"""Characters, and brackets, of a text that is read with all names: to look for them takes as long as to read it."""
+_LOWER = bytes(range(256)).lower()
+_NO_LETTERS = bytes(sign for sign in range(256) if not (chr(sign).isascii() and chr(sign).isalnum()))
+_ESCAPED = re.compile(r"\\u00(?:2[de]|3\d|[4-7])|&#(?!3[49];|x2[27];)")
+"""An escape that a name may have in it."""
+_LONGEST_CUT = 80
+_CUT = re.compile(r"[\w.:-]+\Z")
+"""What may be the beginning of a name where a text ends."""
 
 
 def bare_name(written: str) -> str:
@@ -112,8 +154,8 @@ def bare_name(written: str) -> str:
     bare = written[:LONGEST_NAME].strip(_DRESS)
     if bare.startswith("<"):
         bare = _TOKEN.sub("", bare, count=1)
-    bare = _SUFFIX.sub("", _PREFIX.sub("", bare, count=1))
-    return bare.strip(_DRESS)
+    prefix = _PREFIX.match(bare)
+    return _SUFFIX.sub("", bare[prefix.end() :] if prefix else bare).strip(_DRESS)
 
 
 def name_before(text: str, end: int) -> str:

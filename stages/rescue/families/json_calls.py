@@ -82,6 +82,8 @@ _PROMISING = re.compile(rf"(?:[\[{{\s\uff5b]|\\[nrt](?=[\s\"\\])){{1,50}}(?:{_LI
 _FIRST_MEMBER = re.compile(rf"\{{{{1,2}}(?:\s|\\[nrt]){{0,40}}\\?{_QUOTE}?(\w{{1,40}})\\?{_QUOTE}?\s?[:=]")
 _ARGUMENT_STEMS = ("arg", "param", "input")
 """One of these is in each key of arguments."""
+_ARGUMENT_WORDS = ("arguments", "args", "parameters", "params", "input")
+"""One of these is in each key of arguments of a call of an unknown tool."""
 _NEAR = 2_000
 """Characters of an object in which such a key is looked for."""
 _NOT_JSON = re.compile("['\u201c\\\\A-Za-z_]")
@@ -102,6 +104,8 @@ def _bare(text: str, start: int, names: Names) -> Read | None:
         return None
     if isinstance(found, BrokenJson):
         return torn_call(text, start, found, names) or Read(start=start, end=found.end)
+    if not names.known and not any(map(found.text.lower().__contains__, _ARGUMENT_WORDS)):
+        return Read(start=start, end=found.end)
     shape = shape_of(found, names, marked=False)
     if not shape.claims and not shape.damage:
         return _behind(text, start, found, names) or Read(start=start, end=found.end)
@@ -112,12 +116,15 @@ def _bare(text: str, start: int, names: Names) -> Read | None:
 
 def _is_worth_repair(text: str, start: int, names: Names) -> bool:
     """Whether damaged JSON may be a call: by a tool's name or arguments in it, or a tool's name before it."""
-    if any(word in names.known for word in _WORD.findall(text, start, start + 200)):
+    promising = _PROMISING.match(text, start)
+    near = text[start : start + _NEAR] if promising else ""
+    if not names.known:
+        return any(map(near.__contains__, _ARGUMENT_WORDS))
+    if any(map(names.known.__contains__, _WORD.findall(text, start, start + 200))):
         return True
-    if _PROMISING.match(text, start):
-        near, meant = text[start : start + _NEAR], _MEANT.match(text, start)
-        if any(stem in near for stem in _ARGUMENT_STEMS) or (meant is not None and names.knows(meant[1])):
-            return True
+    meant = _MEANT.match(text, start) if promising else None
+    if any(map(near.__contains__, _ARGUMENT_STEMS)) or (meant and names.knows(meant[1])):
+        return True
     first = _FIRST_MEMBER.match(text, start)
     words = _WORD.findall(text, max(0, start - 80), start)[-_WORDS_BETWEEN - 1 :] if first else ()
     return any(first[1] in names.parameters(word) for word in words if first and word in names.known)

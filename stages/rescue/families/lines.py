@@ -36,6 +36,8 @@ def lines_call(text: str, start: int, position: int, names: Names, *, marked: bo
 
     `marked`: markup around it says that it is a call.
     """
+    if not names.known:
+        return None
     title = _TITLE.match(text, position)
     heads = (_HEAD.match(text, at) for at in (position, title.end() if title else position))
     named = ((head, name) for head in heads if head and (name := _named(head["head"], names, marked=marked)))

@@ -123,7 +123,7 @@ def _named_element(text: str, start: int, names: Names) -> Read | None:
 
 
 def _own(text: str, start: int, names: Names) -> Read | None:
-    return _own_tag(text, start, names) or _own_attributes(text, start, names)
+    return (_own_tag(text, start, names) or _own_attributes(text, start, names)) if names.known else None
 
 
 NAMED_ELEMENT = Family(

@@ -167,4 +167,4 @@ def _past_closer(text: str, position: int) -> int:
 
 TAGGED_JSON = Family(name="tagged", first="<[", opener=rf"(?:{_OPENER})(?=\s{{0,8}}\{{)", read=_read)
 """The same where an object follows at once, which no other family reads, so that it is asked before them."""
-TAGGED = Family(name="tagged", first="<[", opener=_OPENER, read=_read)
+TAGGED = Family(name="tagged", first="<[", opener=rf"(?:{_OPENER})(?!\s{{0,8}}\{{)", read=_read)

@@ -285,7 +285,7 @@ _PAIR_BEGINS = (
 
 def _wrapped(text: str, start: int, names: Names) -> Read | None:
     """An element of a known tool in a tag of calls, at once: without this, all families are asked about that tag."""
-    read = _read(text, text.index("<", start + 1), names)
+    read = _read(text, text.index("<", start + 1), names) if names.known else None
     return read if read and any(claim.name in names.known and not claim.cost for claim in read.claims) else None
 
 

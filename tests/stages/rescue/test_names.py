@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.rescue.names import Names, bare_name, name_pattern, name_search
+from stages.rescue.names import Names, bare_name, indexed, name_pattern, name_search
 
 KNOWN = Names({"get_weather": ("city", "day"), "stop": ()})
 
@@ -73,3 +73,15 @@ def test_a_search_finds_other_spellings_and_none_of_no_names() -> None:
     assert name_search(["get_weather", "-"]).finds("getWeather(")
     assert name_search(["+1"]).finds("a - 1")
     assert not name_search([]).finds("anything")
+
+
+@pytest.mark.parametrize("count", [2, 300])
+@pytest.mark.parametrize(
+    "written", ["get_weather", "getWeather", "GET-WEATHER", "get\\_weather", "g\\u0065t_weather", "get_w"]
+)
+def test_a_long_text_is_read_with_the_tools_that_it_names(count: int, written: str) -> None:
+    names = indexed({"get_weather": ("city",), **{f"tool_{index}": () for index in range(count)}})
+    near = names.within(f"{'{<[ ' * 200}{written}")
+    assert "get_weather" in near.known
+    assert near.find("getWeather") == names.find("getWeather")
+    assert not names.within("{<[ " * 200).known
