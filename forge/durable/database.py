@@ -125,7 +125,8 @@ class Database:
             "workflow_status",
             *map(sa.column, ("workflow_uuid", "status", "name", "created_at", "updated_at", "completed_at")),
             *map(sa.column, ("executor_id", "parent_workflow_id", "application_version", "output", "error")),
-            *map(sa.column, ("authenticated_user", "queue_name", "delay_until_epoch_ms")),
+            *map(sa.column, ("authenticated_user", "queue_name", "delay_until_epoch_ms", "owner_xid")),
+            *map(sa.column, ("started_at_epoch_ms", "recovery_attempts")),
             sa.column("attributes", sa.JSON()),
             schema=schema,
         )
@@ -189,9 +190,8 @@ class Database:
         if by_state:
             begun = sa.and_(begun, sa.or_(*by_state))
         if before is not None:
-            time, key = round(before[0] * 1000), before[1]
-            earlier = sa.and_(runs.c.created_at == time, runs.c.workflow_uuid < key)
-            begun = sa.and_(begun, runs.c.created_at <= time, sa.or_(runs.c.created_at < time, earlier))
+            place = sa.tuple_(round(before[0] * 1000), before[1])
+            begun = sa.and_(begun, sa.tuple_(runs.c.created_at, runs.c.workflow_uuid) < place)
         return self._rows(begun, most=most, outputs=False)
 
     def _attribute(self, name: str) -> sa.ColumnElement[str]:
@@ -290,21 +290,13 @@ class Database:
             self.client.enqueue_in_transaction(connection, options, text)
 
     def enqueue_after(
-        self,
-        ended: SegmentRow,
-        options: EnqueueOptions,
-        text: str,
-        *,
-        retried: str = "",
-        unless: str = "",
-        uncancel: str = "",
+        self, ended: SegmentRow, options: EnqueueOptions, text: str, *, retried: str = "", unless: str = ""
     ) -> bool:
         """Enqueue a segment, unless the run of the `ended` one has gone on since, or the segment `unless` exists.
 
-        `retried`: the new output of the `ended` one, if the segment is the next of the same run; `uncancel`: the first
-        segment of that run, whose mark for cancellation is removed. Returns whether it is enqueued. All in one
-        transaction, which locks that output: of several retries and following messages at the same time, one succeeds,
-        and only that one removes the mark.
+        `retried`: the new output of the `ended` one, if the segment is the next of the same run. Returns whether it is
+        enqueued. All in one transaction, which locks that output: of several retries and following messages at the same
+        time, one succeeds.
         """
         made, runs, segment = self._outputs, self._runs, options.get("workflow_id")
         same = sa.and_(made.c.workflow_uuid == ended.id, made.c.output == ended.output)
@@ -318,12 +310,32 @@ class Database:
             if retried:  # only the first segment of a run has no parent
                 child = sa.update(runs).where(runs.c.workflow_uuid == segment)
                 connection.execute(child.values(parent_workflow_id=ended.id))
-            if uncancel:
-                unmarked = "json_remove(attributes, '$.cancel')" if self.sqlite else "attributes - 'cancel'"
-                marked = sa.update(runs).where(runs.c.workflow_uuid == uncancel)
-                connection.execute(marked.values(attributes=sa.literal_column(unmarked)))
+                self._uncancel(connection, ended.id)
             connection.commit()
             return True
+
+    def resume(self, row: SegmentRow, queue: str, *, uncancel: bool) -> bool:
+        """Enqueue a segment again, to go on after its last step; False if its status has changed since.
+
+        One transaction: of several retries one succeeds, and only that one removes the mark for cancellation.
+        """
+        runs, made = self._runs, self._outputs
+        same = sa.and_(runs.c.workflow_uuid == row.id, runs.c.status == row.status)
+        queued = {"status": "ENQUEUED", "queue_name": queue, "application_version": VERSION, "recovery_attempts": 0}
+        none = dict.fromkeys(("owner_xid", "started_at_epoch_ms", "completed_at", "output", "error"))
+        with self.engine.begin() as connection:
+            if not connection.execute(sa.update(runs).where(same).values(queued | none)).rowcount:
+                return False
+            connection.execute(sa.delete(made).where(made.c.workflow_uuid == row.id))
+            if uncancel:
+                self._uncancel(connection, row.id)
+            return True
+
+    def _uncancel(self, connection: sa.Connection, segment: str) -> None:
+        """Remove the mark for cancellation of the segment's run: whoever retries it wants it to go on."""
+        first = self._runs.c.workflow_uuid == f"{segment.partition(':')[0]}:0"
+        unmarked = "json_remove(attributes, '$.cancel')" if self.sqlite else "attributes - 'cancel'"
+        connection.execute(sa.update(self._runs).where(first).values(attributes=sa.literal_column(unmarked)))
 
     def answered(self, segments: Sequence[str]) -> set[str]:
         """The waiting segments that have been answered but not resumed yet."""
@@ -435,6 +447,8 @@ class Database:
                 table = "workflow_status" if self.sqlite else "dbos.workflow_status"
                 columns = f"({_attribute(name, sqlite=self.sqlite)}), created_at"
                 connection.exec_driver_sql(f"CREATE INDEX IF NOT EXISTS {index} ON {table} ({columns})")
+            if self.sqlite:
+                connection.exec_driver_sql(_MILLISECONDS)
 
     def beat(self, executor: str) -> None:
         """Increment the executor's counter, creating it if needed."""
@@ -466,6 +480,14 @@ class Database:
         known = self._executors
         with self.engine.begin() as connection:
             connection.execute(sa.delete(known).where(known.c.id == executor))
+
+
+_MILLISECONDS = """
+CREATE TRIGGER IF NOT EXISTS forge_created AFTER INSERT ON workflow_status BEGIN
+    UPDATE workflow_status SET created_at = strftime('%s') * 1000 + substr(strftime('%f'), 4) WHERE rowid = NEW.rowid;
+END
+"""
+"""DBOS gives SQLite whole seconds before Python 3.12, and fractions of milliseconds since: neither orders runs."""
 
 
 class _Arguments(Struct):

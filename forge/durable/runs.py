@@ -13,7 +13,6 @@ from uuid import uuid4
 
 import msgspec
 from dbos import EnqueueOptions
-from dbos import error as dbos_error
 from msgspec import Struct
 from msgspec.structs import replace
 from returns.result import Failure, Result, Success
@@ -253,27 +252,20 @@ class Runs:
             state=packed(state),
             within=self._within,
             traceparent=traceparent,
+            priority=start.priority,
         )
-        first = segment_id(run, 0)
-        options: EnqueueOptions = {
-            "workflow_name": WORKFLOW,
-            "queue_name": queue_of(workflow.name),
-            "workflow_id": first,
-            "app_version": VERSION,
-            "attributes": {
-                "workflow": workflow.name,
-                "body": start.asked,
-                # The id of the following run is drawn now, so that of two concurrent next messages one is refused.
-                "next": uuid4().hex,
-                "conversation": run,
-                "number": 1,
-                **start.place,
-            },
+        first, options = segment_id(run, 0), _options(segment)
+        options["attributes"] = {
+            "workflow": workflow.name,
+            "body": start.asked,
+            # The id of the following run is drawn now, so that of two concurrent next messages one is refused.
+            "next": uuid4().hex,
+            "conversation": run,
+            "number": 1,
+            **start.place,
         }
         if start.owner:
             options["authenticated_user"] = start.owner
-        if start.priority is not None:
-            options["priority"] = start.priority
         if after is None:
             await asyncio.to_thread(self._database.enqueue, options, written(segment))
         elif not await asyncio.to_thread(self._database.enqueue_after, after, options, written(segment)):
@@ -405,8 +397,7 @@ class Runs:
                 "wrong-state",
             )
         if row.status == "PENDING":
-            await self._database.client.cancel_workflow_async(row.id)
-            await self._rewound(row, await self.steps(row.id))
+            await self._resumed(row, uncancel=False)
         else:
             await asyncio.to_thread(self._database.move, row.id)
 
@@ -430,9 +421,9 @@ class Runs:
         """
         row = await self._last(run)
         end = _output(row)
-        if _STATES.get(row.status) != "failed" and not (
-            isinstance(end, SegmentEnd) and isinstance(end.halt, BackendFailed)
-        ):
+        if isinstance(end, SegmentEnd) and isinstance(end.halt, BackendFailed):
+            await self._ask_again(row, end)
+        elif _STATES.get(row.status) != "failed":
             known = await self.get(run)
             why = f": {known.problem}" if known.problem else ""
             raise RunError(
@@ -440,28 +431,18 @@ class Runs:
                 f"the run {run} is {known.state}{why}",
                 "wrong-state",
             )
-        steps = await self.steps(row.id)
-        if isinstance(end, SegmentEnd):
-            await self._ask_again(row, end, steps)
-            return
-        # Whoever retries it wants it to go on, even if it was cancelled before it failed, or after.
-        await self._database.client.update_workflow_attributes_async(segment_id(run, 0), {"cancel": False}, merge=True)
-        # Another retry may have resumed it since, and it may even have ended: this one would repeat what that one did.
-        if (await self._last(run)).status != row.status or await self.steps(row.id) != steps:
+        elif not await self._resumed(row, uncancel=True):
             raise RunError(f"the run {run} is being retried already", "wrong-state")
-        try:
-            await self._rewound(row, steps)
-        except dbos_error.DBOSException as error:
-            raise RunError(f"the run {run} is being retried already", "wrong-state") from error
 
-    async def _ask_again(self, row: SegmentRow, end: SegmentEnd, steps: Sequence[StepRow]) -> None:
+    async def _ask_again(self, row: SegmentRow, end: SegmentEnd) -> None:
         """Continue a run that halted without its model's answer: in another segment, which asks again.
 
         The steps and events of the halt stay, so that readers only ever see more.
         """
         first = await self._first(_run(row.id))
         segment = await self._segment(row.id)
-        prepared = (FIRST.decode(text_of(step.output)) for step in steps if step.name == "setup")
+        steps = [step for step in await self.steps(row.id) if step.name == "setup"]
+        prepared = (FIRST.decode(text_of(step.output)) for step in steps)
         following = replace(
             segment,
             number=segment.number + 1,
@@ -469,35 +450,24 @@ class Runs:
             setup=next((one.setup for one in prepared if isinstance(one, Prepared)), segment.setup),
             heard=await self._heard(row),
         )
-        options: EnqueueOptions = {
-            "workflow_name": WORKFLOW,
-            "queue_name": queue_of(segment.workflow),
-            "workflow_id": segment_id(segment.run, following.number),
-            "app_version": VERSION,
-        }
         successor = str(first.attributes.get("next", ""))
         if not await asyncio.to_thread(
             self._database.enqueue_after,
             row,
-            options,
+            _options(following),
             written(following),
             retried=written(Next(number=following.number, retried=True)),
             unless=segment_id(successor, 0),
-            uncancel=first.id,  # it may have been cancelled after it had halted
         ):
             followed = bool(await self.rows([segment_id(successor, 0)]))
             does = f"halted, and its conversation continues in {successor}" if followed else "being retried already"
             raise RunError(f"the run {segment.run} is {does}", "wrong-state")
 
-    async def _rewound(self, row: SegmentRow, steps: Sequence[StepRow]) -> None:
-        """Enqueue the segment again, to resume after the last of its recorded steps."""
+    async def _resumed(self, row: SegmentRow, *, uncancel: bool) -> bool:
+        """Enqueue the segment again; False if it has gone on since."""
         first = await self._first(_run(row.id))
-        await self._database.client.rewind_workflow_async(
-            row.id,
-            start_step=steps[-1].number + 1 if steps else 1,
-            application_version=VERSION,
-            queue_name=queue_of(str(first.attributes.get("workflow", ""))),
-        )
+        queue = queue_of(str(first.attributes.get("workflow", "")))
+        return await asyncio.to_thread(self._database.resume, row, queue, uncancel=uncancel)
 
     async def delete(self, run: str) -> None:
         """Delete an ended run with all its records. RunError if it has not ended: cancel it first."""
@@ -748,6 +718,19 @@ async def _beginning(start: _Start, before: State | None = None) -> State:
     if isinstance(served, Agent) and served.facts is not None and isinstance(state.phase, Ready):
         return with_facts(state, await served.facts.recall_for(start.message))
     return state
+
+
+def _options(segment: Segment) -> EnqueueOptions:
+    """How DBOS is to enqueue the segment."""
+    options: EnqueueOptions = {
+        "workflow_name": WORKFLOW,
+        "queue_name": queue_of(segment.workflow),
+        "workflow_id": segment_id(segment.run, segment.number),
+        "app_version": VERSION,
+    }
+    if segment.priority is not None:
+        options["priority"] = segment.priority
+    return options
 
 
 def _digest(asked: object) -> str:
