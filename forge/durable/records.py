@@ -27,8 +27,8 @@ class Segment(Struct, frozen=True, kw_only=True):
 
     `definition`: digest of the workflow's definition when the run began. `within`: seconds to answer a question.
     `setup`: the first segment's, which the others keep. `heard`: how many messages to the run (`Runs.say`) its model
-    has read. `priority`: lower numbers are performed first. `traceparent`: the trace that started the run, or that of its first segment; `follows`: the span of the
-    previous segment; both only with telemetry.
+    has read. `priority`: lower numbers first. `traceparent`: the trace that started the run, or that of its first
+    segment; `follows`: the span of the previous segment; both only with telemetry.
     """
 
     run: str
