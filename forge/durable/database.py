@@ -4,8 +4,10 @@ All access to a SQLite file goes through one engine per process: closing any oth
 process's locks on it.
 """
 
+import math
 import os
 import sqlite3
+import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -102,7 +104,8 @@ class Database:
         self.sqlite = self.url.startswith("sqlite")
         if self.sqlite:
             _find_file(self.url, create=create)
-        self.engine = _sqlite(self.url) if self.sqlite else _postgres(self.url)
+        self._leaving = math.inf
+        self.engine = self._sqlite() if self.sqlite else _postgres(self.url)
         schema = None if self.sqlite else "dbos"
         try:
             self._refuse_newer()
@@ -150,10 +153,43 @@ class Database:
         url = sa.make_url(self.url)
         return (self.sqlite and url.database) or url.render_as_string(hide_password=True)
 
+    def leave(self) -> None:
+        """From now on, wait five seconds in all for a SQLite file that another program has locked."""
+        self._leaving = time.monotonic() + _LEAVES
+
     def close(self) -> None:
         """Close every connection."""
         self.client.destroy()
         self.engine.dispose()
+
+    def _sqlite(self) -> sa.Engine:
+        engine = sa.create_engine(self.url, hide_parameters=True)  # errors are logged, and must not quote a run
+        # FULL survives a power cut; NORMAL, only a killed process.
+        pragmas = (f"busy_timeout={_LOOK * 1000:.0f}", "foreign_keys=ON", "journal_mode=WAL", "synchronous=FULL")
+
+        @sa.event.listens_for(engine, "connect")
+        def _(connection: sqlite3.Connection, _record: object) -> None:
+            connection.isolation_level = "IMMEDIATE"
+            for pragma in pragmas:
+                connection.execute(f"PRAGMA {pragma}")
+
+        # Waits here: nothing ends a wait within SQLite, and a process ends only after its threads.
+        @sa.event.listens_for(engine, "do_execute")
+        def _(cursor: sqlite3.Cursor, statement: str, parameters: Sequence[object], _context: object) -> bool:
+            give_up = time.monotonic() + _LOCKED
+            while True:
+                try:
+                    cursor.execute(statement, parameters)
+                except sqlite3.OperationalError as error:
+                    locked = getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_BUSY
+                    if not locked or time.monotonic() > give_up:
+                        raise
+                    if time.monotonic() > self._leaving:  # in other words, as DBOS repeats forever what is locked
+                        raise sqlite3.OperationalError("another program has locked the file") from None
+                else:
+                    return True
+
+        return engine
 
     # Runs
 
@@ -490,6 +526,10 @@ END
 """DBOS gives SQLite whole seconds before Python 3.12, and fractions of milliseconds since: neither orders runs."""
 
 
+_LOCKED, _LEAVES, _LOOK = 30.0, 5.0, 0.2
+"""Seconds to wait for a locked SQLite file: for each statement; in all once the process is ending; at a time."""
+
+
 class _Arguments(Struct):
     args: tuple[str, ...]
 
@@ -527,20 +567,6 @@ def _find_file(url: str, *, create: bool) -> None:
         os.close(os.open(path, os.O_CREAT, 0o600))
     except OSError as error:
         raise ForgeError(f"cannot create the database of runs {path}: {error.strerror}") from None
-
-
-def _sqlite(url: str) -> sa.Engine:
-    engine = sa.create_engine(url, hide_parameters=True)  # errors are logged, and must not quote a run
-    # FULL survives a power cut; NORMAL, only a killed process.
-    pragmas = ("busy_timeout=30000", "foreign_keys=ON", "journal_mode=WAL", "synchronous=FULL")
-
-    @sa.event.listens_for(engine, "connect")
-    def _(connection: sqlite3.Connection, _record: object) -> None:
-        connection.isolation_level = "IMMEDIATE"
-        for pragma in pragmas:
-            connection.execute(f"PRAGMA {pragma}")
-
-    return engine
 
 
 def _postgres(url: str) -> sa.Engine:

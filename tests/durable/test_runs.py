@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import time
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager, closing, suppress
 from datetime import timedelta
@@ -13,6 +14,7 @@ from returns.result import Failure, Success
 from forge import Approved, Limits, Rejected, Scripted, Workflow, call, durable, replay, tool
 from forge.connection import Connection, Setup
 from forge.durable import Run, Runs
+from forge.durable import database as module
 from forge.durable.database import Database, SegmentRow, StoredJson
 from forge.durable.records import SegmentEnd
 from forge.durable.runs import _output
@@ -350,6 +352,22 @@ async def test_a_worker_that_leaves_hands_its_runs_over(tmp_path: Path) -> None:
     async with durable.worker(till, database=tmp_path / "runs.db", backend=Scripted(FULL)) as runs:
         await runs.answer(run, Approved(digest=digest_of(await runs.wait(run))))
         assert (await runs.result(run)).unwrap().value == "done x"
+
+
+@asynchronous
+async def test_a_worker_stops_though_another_program_has_locked_the_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "_LEAVES", 0.2)
+    model = Hanging()
+    with closing(sqlite3.connect(tmp_path / "runs.db")) as other:
+        async with durable.worker(till, database=tmp_path / "runs.db", backend=model, drain=0.05) as runs:
+            await runs.start(till, "Pay order A")
+            await model.asked.wait()
+            other.execute("BEGIN IMMEDIATE")
+            began = time.monotonic()
+    assert time.monotonic() - began < 10.0  # each thread waited for 30 seconds, and DBOS repeats what it records
+    assert "(another program has locked the file); it left 1 run unfinished: workers continue it" in caplog.text
 
 
 @asynchronous
