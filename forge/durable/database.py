@@ -10,7 +10,9 @@ import sqlite3
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import sqlalchemy as sa
@@ -106,7 +108,6 @@ class Database:
             _find_file(self.url, create=create)
         self._leaving = math.inf
         self.engine = self._sqlite() if self.sqlite else _postgres(self.url)
-        schema = None if self.sqlite else "dbos"
         try:
             self._refuse_newer()
             if not self.sqlite:
@@ -124,28 +125,20 @@ class Database:
         except (sa.exc.SQLAlchemyError, sqlite3.Error) as error:
             self.engine.dispose()
             raise ForgeError(f"cannot open the database of runs {self.shown}: {_first_line(error)}") from None
-        self._runs = sa.table(
+        own, dbos = partial(_table, None), partial(_table, None if self.sqlite else "dbos")
+        self._runs = dbos(
             "workflow_status",
-            *map(sa.column, ("workflow_uuid", "status", "name", "created_at", "updated_at", "completed_at")),
-            *map(sa.column, ("executor_id", "parent_workflow_id", "application_version", "output", "error")),
-            *map(sa.column, ("authenticated_user", "queue_name", "delay_until_epoch_ms", "owner_xid")),
-            *map(sa.column, ("started_at_epoch_ms", "recovery_attempts")),
-            sa.column("attributes", sa.JSON()),
-            schema=schema,
+            "workflow_uuid status name created_at updated_at completed_at executor_id parent_workflow_id output error "
+            "application_version authenticated_user queue_name delay_until_epoch_ms owner_xid started_at_epoch_ms "
+            "recovery_attempts attributes",
         )
-        self._outputs = sa.table(
-            "workflow_output", *map(sa.column, ("workflow_uuid", "output", "error")), schema=schema
-        )
-        self._inputs = sa.table("workflow_input", *map(sa.column, ("workflow_uuid", "inputs")), schema=schema)
-        self._steps = sa.table(
-            "operation_outputs",
-            *map(sa.column, ("workflow_uuid", "function_id", "function_name", "output", "completed_at_epoch_ms")),
-            schema=schema,
-        )
-        self._sent = sa.table("notifications", *map(sa.column, ("destination_uuid", "topic")), schema=schema)
-        self._executors = sa.table("forge_executors", sa.column("id"), sa.column("beat"))
-        self._messages = sa.table("forge_messages", *map(sa.column, ("run", "number", "text")))
-        self._deleted = sa.table("forge_deleted", sa.column("conversation"), sa.column("times"))
+        self._outputs = dbos("workflow_output", "workflow_uuid output error")
+        self._inputs = dbos("workflow_input", "workflow_uuid inputs")
+        self._steps = dbos("operation_outputs", "workflow_uuid function_id function_name output completed_at_epoch_ms")
+        self._sent = dbos("notifications", "destination_uuid topic")
+        self._executors = own("forge_executors", "id beat")
+        self._messages = own("forge_messages", "run number text")
+        self._deleted = own("forge_deleted", "conversation times")
 
     @property
     def shown(self) -> str:
@@ -156,6 +149,10 @@ class Database:
     def leave(self) -> None:
         """From now on, wait five seconds in all for a SQLite file that another program has locked."""
         self._leaving = time.monotonic() + _LEAVES
+
+    def _read(self, query: sa.Select[Any]) -> Sequence[Sequence[Any]]:
+        with self.engine.connect() as connection:
+            return connection.execute(query).all()
 
     def close(self) -> None:
         """Close every connection."""
@@ -195,8 +192,7 @@ class Database:
 
     def segments(self, ids: Sequence[str], *, outputs: bool = True) -> dict[str, SegmentRow]:
         """The segments that exist, by id."""
-        runs = self._runs
-        return {row.id: row for row in self._rows(runs.c.workflow_uuid.in_(list(ids)), outputs=outputs)}
+        return {row.id: row for row in self._rows(self._runs.c.workflow_uuid.in_(list(ids)), outputs=outputs)}
 
     def first_segments(
         self,
@@ -264,31 +260,26 @@ class Database:
         else:
             query = sa.select(*columns, sa.null(), sa.null())
         ordered = query.where(where).order_by(runs.c.created_at.desc(), runs.c.workflow_uuid.desc()).limit(most)
-        with self.engine.connect() as connection:
-            return [
-                SegmentRow(
-                    id=row[0],
-                    status=row[1],
-                    created=row[2] / 1000,
-                    updated=row[3] / 1000,
-                    attributes=row[4] if isinstance(row[4], dict) else {},
-                    owner=row[5] or "",
-                    until=row[6] and row[6] / 1000,
-                    version=row[7] or VERSION,
-                    output=row[8],
-                    error=row[9],
-                )
-                for row in connection.execute(ordered)
-            ]
+        return [
+            SegmentRow(
+                id=row[0],
+                status=row[1],
+                created=row[2] / 1000,
+                updated=row[3] / 1000,
+                attributes=row[4] if isinstance(row[4], dict) else {},
+                owner=row[5] or "",
+                until=row[6] and row[6] / 1000,
+                version=row[7] or VERSION,
+                output=row[8],
+                error=row[9],
+            )
+            for row in self._read(ordered)
+        ]
 
     def input_of(self, segment: str) -> str:
         """The text that the segment was enqueued with; empty if there is no such segment."""
-        query = sa.select(self._inputs.c.inputs).where(self._inputs.c.workflow_uuid == segment)
-        with self.engine.connect() as connection:
-            stored = connection.execute(query).scalar()
-        if stored is None:
-            return ""
-        return msgspec.json.decode(stored, type=_Arguments).args[0]
+        found = self._read(sa.select(self._inputs.c.inputs).where(self._inputs.c.workflow_uuid == segment))
+        return msgspec.json.decode(found[0][0], type=_Arguments).args[0] if found else ""
 
     def steps(self, segment: str, after: int = -1) -> list[StepRow]:
         """The recorded steps of the segment after that number, in order."""
@@ -298,20 +289,18 @@ class Database:
             .where(steps.c.workflow_uuid == segment, steps.c.function_id > after)
             .order_by(steps.c.function_id)
         )
-        with self.engine.connect() as connection:
-            return [
-                StepRow(number=row[0], name=row[1], output=row[2], ended=row[3] and row[3] / 1000)
-                for row in connection.execute(query)
-            ]
+        return [
+            StepRow(number=row[0], name=row[1], output=row[2], ended=row[3] and row[3] / 1000)
+            for row in self._read(query)
+        ]
 
     def heads(self, segments: Sequence[str]) -> dict[str, tuple[str, int]]:
         """Each segment's status, and the number of its last recorded step (-1: none)."""
         runs, steps = self._runs, self._steps
         last = sa.select(sa.func.max(steps.c.function_id)).where(steps.c.workflow_uuid == runs.c.workflow_uuid)
         found = sa.select(runs.c.workflow_uuid, runs.c.status, sa.func.coalesce(last.scalar_subquery(), -1))
-        with self.engine.connect() as connection:
-            rows = connection.execute(found.where(runs.c.workflow_uuid.in_(list(segments))))
-            return {row[0]: (row[1], row[2]) for row in rows}
+        rows = self._read(found.where(runs.c.workflow_uuid.in_(list(segments))))
+        return {row[0]: (row[1], row[2]) for row in rows}
 
     def move(self, segment: str) -> None:
         """Set a queued or waiting segment to this version."""
@@ -379,8 +368,7 @@ class Database:
         query = sa.select(sent.c.destination_uuid).where(
             sent.c.destination_uuid.in_(list(segments)), sent.c.topic == ANSWERS
         )
-        with self.engine.connect() as connection:
-            return set(connection.execute(query).scalars())
+        return {row[0] for row in self._read(query)}
 
     def cancelled(self, firsts: Sequence[str]) -> set[str]:
         """The first segments whose runs are marked for cancellation."""
@@ -395,17 +383,15 @@ class Database:
             .where(runs.c.status.in_(["ENQUEUED", "DELAYED"]), runs.c.name == WORKFLOW)
             .group_by(runs.c.status)
         )
-        with self.engine.connect() as connection:
-            return {row[0]: row[1] for row in connection.execute(query)}
+        return {row[0]: row[1] for row in self._read(query)}
 
     # Conversations whose first run was deleted
 
     def deletions(self, conversation: str) -> int:
         """How often the conversation with this digest was deleted."""
         known = self._deleted
-        query = sa.select(known.c.times).where(known.c.conversation == conversation)
-        with self.engine.connect() as connection:
-            return connection.execute(query).scalar() or 0
+        found = self._read(sa.select(known.c.times).where(known.c.conversation == conversation))
+        return found[0][0] if found else 0
 
     def note_deletion(self, conversation: str) -> None:
         """Count a deletion of the conversation with this digest."""
@@ -435,8 +421,7 @@ class Database:
         """The messages to the run after that number, in order."""
         kept = self._messages
         query = sa.select(kept.c.text).where(kept.c.run == run, kept.c.number > after).order_by(kept.c.number)
-        with self.engine.connect() as connection:
-            return list(connection.execute(query).scalars())
+        return [row[0] for row in self._read(query)]
 
     def unsay(self, runs: Sequence[str]) -> None:
         """Delete the messages to those runs."""
@@ -465,16 +450,12 @@ class Database:
         with self.engine.begin() as connection:
             if not self.sqlite:
                 connection.exec_driver_sql("SELECT pg_advisory_xact_lock(1718579813)")
-            connection.exec_driver_sql(
-                "CREATE TABLE IF NOT EXISTS forge_executors (id TEXT PRIMARY KEY, beat BIGINT NOT NULL)"
-            )
-            connection.exec_driver_sql(
-                "CREATE TABLE IF NOT EXISTS forge_messages "
-                "(run TEXT NOT NULL, number BIGINT NOT NULL, text TEXT NOT NULL, PRIMARY KEY (run, number))"
-            )
-            connection.exec_driver_sql(
-                "CREATE TABLE IF NOT EXISTS forge_deleted (conversation TEXT PRIMARY KEY, times BIGINT NOT NULL)"
-            )
+            for table in (
+                "forge_executors (id TEXT PRIMARY KEY, beat BIGINT NOT NULL)",
+                "forge_messages (run TEXT, number BIGINT, text TEXT NOT NULL, PRIMARY KEY (run, number))",
+                "forge_deleted (conversation TEXT PRIMARY KEY, times BIGINT NOT NULL)",
+            ):
+                connection.exec_driver_sql(f"CREATE TABLE IF NOT EXISTS {table}")
             for name in ("conversation", "ended"):
                 index = f"forge_{name}"
                 # Skip an existing index: on PostgreSQL, even IF NOT EXISTS waits for all writers.
@@ -498,18 +479,15 @@ class Database:
         """The counters of all executors; -1 for one that left with unfinished runs."""
         runs = self._runs
         owners = sa.select(runs.c.executor_id).distinct().where(runs.c.status == "PENDING", runs.c.name == WORKFLOW)
-        with self.engine.connect() as connection:
-            known = {row[0]: row[1] for row in connection.execute(sa.select(self._executors))}
-            owning = {row[0]: -1 for row in connection.execute(owners) if row[0]}
-        return owning | known
+        # The counters last, so that an executor that has just begun has one.
+        owning = {row[0]: -1 for row in self._read(owners) if row[0]}
+        return owning | {row[0]: row[1] for row in self._read(sa.select(self._executors))}
 
     def pending(self, executor: str) -> dict[str, str]:
         """The executor's unfinished segments and their queues."""
         runs = self._runs
         taken = sa.and_(runs.c.executor_id == executor, runs.c.status == "PENDING", runs.c.name == WORKFLOW)
-        with self.engine.connect() as connection:
-            found = connection.execute(sa.select(runs.c.workflow_uuid, runs.c.queue_name).where(taken))
-            return {row[0]: row[1] for row in found}
+        return {row[0]: row[1] for row in self._read(sa.select(runs.c.workflow_uuid, runs.c.queue_name).where(taken))}
 
     def forget(self, executor: str) -> None:
         """Remove the executor's counter."""
@@ -528,6 +506,11 @@ END
 
 _LOCKED, _LEAVES, _LOOK = 30.0, 5.0, 0.2
 """Seconds to wait for a locked SQLite file: for each statement; in all once the process is ending; at a time."""
+
+
+def _table(schema: str | None, name: str, columns: str) -> sa.TableClause:
+    types = {"attributes": sa.JSON()}
+    return sa.table(name, *(sa.column(column, types.get(column)) for column in columns.split()), schema=schema)
 
 
 class _Arguments(Struct):

@@ -172,8 +172,8 @@ class Runs:
         With an `id`, repeating the same start has no effect, and a different start with that id is refused. With a
         `conversation`, any name, the run continues from the last run of the owner's conversation of that name, or
         starts it; RunError while that last run has not ended. Runs of a named conversation get their own ids, and `id`
-        only identifies the start. Runs with a lower `priority` start first. The run begins as soon as a worker with
-        this workflow or agent has capacity.
+        only identifies the start. Runs with a lower `priority` start first, after those without one. The run begins as
+        soon as a worker with this workflow or agent has capacity.
         """
         for what, name in (("id", id), ("conversation", conversation or None)):
             if name is not None and not _ID.fullmatch(name):
@@ -196,7 +196,7 @@ class Runs:
         start = replace(start, place={"conversation": conversation} | ({} if id is None else {"key": id}))
         try:
             if said:
-                return await self._following(max(said, key=_number_in_conversation), start)
+                return await self._following(max(said, key=lambda row: _noted(row, "number")), start)
             # Derived, so that of two concurrent first messages one is refused; but not the id of a deleted
             # conversation: idempotency keys of writes derive from it.
             named = _digest([owner, conversation])
@@ -231,7 +231,7 @@ class Runs:
         unread = await asyncio.to_thread(self._database.said, run, await self._heard(row))
         heard = replace(start, message="\n\n".join((*unread, start.message)))
         state = replace(await _beginning(heard, unpacked(end.state)), run=str(first.attributes["next"]))
-        number = _number_in_conversation(first) + 1
+        number = _noted(first, "number") + 1
         place = {"conversation": known.conversation, "number": number, "follows": run, **start.place}
         made = await self._enqueued(state, replace(start, owner=known.owner, place=place), after=row)
         await self._database.client.update_workflow_attributes_async(first.id, {"followed_by": made}, merge=True)
@@ -605,7 +605,7 @@ class Runs:
     async def _lasts(self, firsts: Sequence[SegmentRow]) -> Sequence[SegmentRow]:
         """The last segments of the runs with these first segments."""
         lasts = {row.id: row for row in firsts}
-        noted = {row.id: segment_id(_run(row.id), number) for row in firsts if (number := _noted(row))}
+        noted = {row.id: segment_id(_run(row.id), number) for row in firsts if (number := _noted(row, "segment"))}
         if noted:
             found = await self.rows(list(noted.values()))
             lasts |= {first: found[last] for first, last in noted.items() if last in found}
@@ -747,8 +747,8 @@ def _same(row: SegmentRow, start: _Start) -> str:
     return run
 
 
-def _number_in_conversation(row: SegmentRow) -> int:
-    number = row.attributes.get("number")
+def _noted(row: SegmentRow, name: str) -> int:
+    number = row.attributes.get(name)
     return number if isinstance(number, int) else 0
 
 
@@ -843,11 +843,6 @@ def _run(segment: str) -> str:
 
 def _number(row: SegmentRow) -> int:
     return int(row.id.rpartition(":")[2])
-
-
-def _noted(row: SegmentRow) -> int:
-    number = row.attributes.get("segment")
-    return number if isinstance(number, int) else 0
 
 
 def _segments(run: str, last: int) -> list[str]:

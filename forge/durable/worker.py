@@ -112,10 +112,7 @@ def _refuse_wrong(
         (twice, f"several workflows are named {', '.join(twice)}; each needs a unique name"),
         (lonely, f"{', '.join(lonely)}: a workflow has no backend of its own; give the worker a backend"),
         (keepers, f"{', '.join(keepers)}: durable runs store conversations themselves; remove the agent's memory"),
-        (
-            fallen,
-            f"{', '.join(fallen)}: durable runs do not support fallbacks; remove them",
-        ),
+        (fallen, f"{', '.join(fallen)}: durable runs do not support fallbacks; remove them"),
         *((most is not None and most < 1, f"{name} is {most}; it must be at least 1") for name, most in bounds.items()),
         (answer_within <= 0, f"answer_within is {answer_within:g}; it must be more than 0 seconds"),
         (rhythm.heartbeat <= 0, f"rhythm.heartbeat is {rhythm.heartbeat:g}; it must be more than 0 seconds"),

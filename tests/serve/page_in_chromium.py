@@ -23,7 +23,7 @@ PHONE = {"width": 360, "height": 740}
 PICTURES = os.environ.get("PICTURES", "")
 """A folder for pictures of the page, to be looked at."""
 
-expect.set_options(timeout=12_000)
+expect.set_options(timeout=60_000)
 
 
 @pytest.fixture(scope="module")
