@@ -8,6 +8,7 @@ from typing import ParamSpec, TypeVar
 from returns.result import Result
 
 from forge.errors import CallbackError, WatcherError
+from forge.masking import NOTHING, Hidden, MaskedPieces
 from stages import reasoning
 from stages.effect import Approved, Ask, Fault, Rejected, Settled, Unanswered
 from stages.halt import Halt
@@ -129,21 +130,22 @@ OnChunk = Callable[[Delta], Awaitable[None] | None]
 
 
 class Watcher:
-    """Passes the deltas of one request, over all its attempts, to `on_chunk`."""
+    """Passes the deltas of one request, over all its attempts, to `on_chunk`, with the `hidden` secrets masked."""
 
-    def __init__(self, on_chunk: OnChunk) -> None:
-        self._on_chunk = on_chunk
-        self._split = reasoning.Split()
+    def __init__(self, on_chunk: OnChunk, hidden: Hidden = NOTHING) -> None:
+        self._on_chunk, self._hidden = on_chunk, hidden
+        self._split, self._masked = reasoning.Split(), MaskedPieces(hidden)
 
     async def see(self, piece: Piece) -> None:
         """Pass on a piece of the reply. WatcherError if `on_chunk` fails."""
-        self._split, deltas = watched_deltas(self._split, piece)
-        for delta in deltas:
-            await self._tell(delta)
+        for shown in self._masked.shown(piece) if self._hidden else (piece,):
+            self._split, deltas = watched_deltas(self._split, shown)
+            for delta in deltas:
+                await self._tell(delta)
 
     async def forget(self, fault: Fault, attempt: int, seconds: float) -> None:
         """Announce that this attempt is void, and that the next one starts after that many seconds."""
-        self._split = reasoning.Split()
+        self._split, self._masked = reasoning.Split(), MaskedPieces(self._hidden)
         await self._tell(Retry(fault=fault, attempt=attempt, seconds=seconds))
 
     async def _tell(self, delta: Delta) -> None:

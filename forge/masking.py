@@ -2,14 +2,15 @@
 
 import re
 from base64 import b64encode
-from collections.abc import Iterable
-from typing import Self
+from collections.abc import Iterable, Iterator
+from typing import Self, assert_never
 
 import msgspec
 from msgspec.structs import replace
 
 from stages.effect import Fault, RawCall, Reply
 from stages.repair.decoding import sound
+from stages.wire.deltas import CallDelta, CallStarted, Ended, Piece, ReasoningDelta, TextDelta
 
 # How a secret may be spelt in a text: plain, escaped, in a URL, in HTML, in base64.
 
@@ -168,6 +169,12 @@ class Hidden:
                     return text[:-length] + MASK
         return text
 
+    def beginning(self, text: str) -> int:
+        """Where the beginning of a secret may start that the text is cut off in; the text's length if nowhere."""
+        longest = max(map(len, self._forms), default=0)
+        starts = range(max(0, len(text) - longest + 1), len(text))
+        return next((at for at in starts if any(form.startswith(text[at:]) for form in self._forms)), len(text))
+
     def without_bytes(self, body: bytes) -> bytes:
         """The same for the body of an answer; a body without secrets is returned unchanged."""
         text = body.decode(errors="replace") if self else ""
@@ -209,4 +216,51 @@ def masked_reply(reply: Reply, hidden: Hidden) -> Reply:
         sealed=hidden.without(reply.sealed),
         calls=calls,
         finish=hidden.without(reply.finish),
+        tokens=() if "".join(token.text for token in reply.tokens) in hidden else reply.tokens,
     )
+
+
+class MaskedPieces:
+    """Masks a reply as it arrives, in pieces: what may be the beginning of a secret is held until more is there."""
+
+    def __init__(self, hidden: Hidden) -> None:
+        self._hidden = hidden
+        self._held: _Words | None = None
+
+    def shown(self, piece: Piece) -> Iterator[Piece]:
+        """What can be shown once this piece is there."""
+        held, self._held = self._held, None
+        if held is not None and isinstance(piece, _Words) and _part(piece) == _part(held):
+            piece = _worded(piece, _words(held) + _words(piece))
+        elif held is not None:
+            yield held
+        match piece:
+            case TextDelta() | ReasoningDelta() | CallDelta():
+                words = self._hidden.without(_words(piece))
+                cut = self._hidden.beginning(words)
+                if cut < len(words):
+                    self._held = _worded(piece, words[cut:])
+                if cut:
+                    yield _worded(piece, words[:cut])
+            case CallStarted(name=name, id=call_id):
+                yield replace(piece, name=self._hidden.without(name), id=self._hidden.without(call_id))
+            case Ended():
+                end = masked_reply(Reply(finish=piece.finish, sealed=piece.sealed, tokens=piece.tokens), self._hidden)
+                yield replace(piece, finish=end.finish, sealed=end.sealed, tokens=end.tokens)
+            case _:
+                assert_never(piece)
+
+
+_Words = TextDelta | ReasoningDelta | CallDelta
+
+
+def _part(piece: _Words) -> tuple[type[_Words], int]:
+    return type(piece), piece.index if isinstance(piece, CallDelta) else 0
+
+
+def _words(piece: _Words) -> str:
+    return piece.arguments if isinstance(piece, CallDelta) else piece.text
+
+
+def _worded(piece: _Words, words: str) -> _Words:
+    return replace(piece, arguments=words) if isinstance(piece, CallDelta) else replace(piece, text=words)

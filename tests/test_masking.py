@@ -2,8 +2,9 @@
 
 import pytest
 
-from forge.masking import MINIMUM_IN_REPLIES, NOTHING, Hidden, masked_fault, masked_reply
-from stages.effect import Fault, RawCall, Reply
+from forge.masking import MINIMUM_IN_REPLIES, NOTHING, Hidden, MaskedPieces, masked_fault, masked_reply
+from stages.effect import Fault, RawCall, Reply, TokenProbability
+from stages.wire.deltas import CallDelta, CallStarted, Ended, Piece, ReasoningDelta, TextDelta
 
 KEY = "sk-very-secret-1"
 
@@ -26,10 +27,27 @@ def test_a_fault_loses_the_secret_and_the_beginning_of_one_where_it_was_cut() ->
 
 def test_a_reply_loses_the_secret_in_every_field() -> None:
     call = RawCall(id=KEY, name=KEY, arguments=KEY)
-    reply = Reply(text=KEY, reasoning=KEY, sealed=KEY, calls=(call,), finish=KEY)
+    tokens = (TokenProbability("sk-very-", -1.0), TokenProbability("secret-1", -1.0))
+    reply = Reply(text=KEY, reasoning=KEY, sealed=KEY, calls=(call,), finish=KEY, tokens=tokens)
     masked = masked_reply(reply, Hidden([KEY]))
     assert KEY not in repr(masked)
+    assert masked.tokens == ()  # together they spell it
     assert masked.calls == (RawCall(id="***", name="***", arguments="***"),)
+
+
+def test_a_stream_loses_the_secret_and_shows_the_rest_as_soon_as_it_can() -> None:
+    masked = MaskedPieces(Hidden([KEY]))
+    pieces: list[tuple[Piece, list[Piece]]] = [
+        (TextDelta(text="key sk-very"), [TextDelta(text="key ")]),  # it may be the secret's beginning
+        (TextDelta(text="-secret-1, s"), [TextDelta(text="***, ")]),
+        (ReasoningDelta(text="hm"), [TextDelta(text="s"), ReasoningDelta(text="hm")]),
+        (CallStarted(index=0, name=KEY, id=KEY), [CallStarted(index=0, name="***", id="***")]),
+        (CallDelta(index=0, arguments='{"a":"sk-very-'), [CallDelta(index=0, arguments='{"a":"')]),
+        (CallDelta(index=0, arguments='secret-1"}'), [CallDelta(index=0, arguments='***"}')]),
+        (Ended(tokens=(TokenProbability("sk-very-", -1.0), TokenProbability("secret-1", -1.0))), [Ended()]),
+    ]
+    for piece, shown in pieces:
+        assert [*masked.shown(piece)] == shown
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ import logging
 import os
 import ssl
 from collections.abc import Mapping
-from functools import partial
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -15,12 +14,12 @@ from msgspec.structs import replace
 from forge.backends.address import is_here
 from forge.errors import ForgeError
 from forge.interpreters.http import TOTAL, Http
-from forge.masking import Hidden, masked_fault, masked_reply
+from forge.masking import Hidden
 from stages.effect import Fault
 from stages.retry import RetryPolicy
 from stages.wire.wires import Wire
 
-# The sender of an HTTP backend: masks credentials that come back, and recognises refused tools.
+# The sender of an HTTP backend: recognises refused tools.
 
 _log = logging.getLogger("forge")
 
@@ -48,13 +47,12 @@ def sender(
     """
 
     def translate(fault: Fault) -> Fault:
-        shown = masked_fault(fault, hidden)
         if not model and fault.status in _WRONG_MODEL:
-            shown = replace(shown, detail=f"{shown.detail}. {unnamed}")
-        if not refuses_tools(shown, refusals):
-            return shown
-        _log.warning("refused, so the tools are written into the prompt from now on: %s", shown.detail)
-        return replace(shown, kind="no_tools")
+            fault = replace(fault, detail=f"{fault.detail}. {unnamed}")
+        if not refuses_tools(fault, refusals):
+            return fault
+        _log.warning("refused, so the tools are written into the prompt from now on: %s", fault.detail)
+        return replace(fault, kind="no_tools")
 
     unnamed = f"The server at {base} lists no models, so none was named; give model=…, on the command line --model NAME"
     return Http(
@@ -64,8 +62,8 @@ def sender(
         spoken,
         total=total,
         hidden=hidden,
+        keys=keys,
         translate=translate,
-        clean=partial(masked_reply, hidden=keys),
         transport=transport,
     )
 

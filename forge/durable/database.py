@@ -4,11 +4,15 @@ All access to a SQLite file goes through one engine per process: closing any oth
 process's locks on it.
 """
 
+import math
 import os
 import sqlite3
+import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import sqlalchemy as sa
@@ -102,8 +106,8 @@ class Database:
         self.sqlite = self.url.startswith("sqlite")
         if self.sqlite:
             _find_file(self.url, create=create)
-        self.engine = _sqlite(self.url) if self.sqlite else _postgres(self.url)
-        schema = None if self.sqlite else "dbos"
+        self._leaving = math.inf
+        self.engine = self._sqlite() if self.sqlite else _postgres(self.url)
         try:
             self._refuse_newer()
             if not self.sqlite:
@@ -121,27 +125,20 @@ class Database:
         except (sa.exc.SQLAlchemyError, sqlite3.Error) as error:
             self.engine.dispose()
             raise ForgeError(f"cannot open the database of runs {self.shown}: {_first_line(error)}") from None
-        self._runs = sa.table(
+        own, dbos = partial(_table, None), partial(_table, None if self.sqlite else "dbos")
+        self._runs = dbos(
             "workflow_status",
-            *map(sa.column, ("workflow_uuid", "status", "name", "created_at", "updated_at", "completed_at")),
-            *map(sa.column, ("executor_id", "parent_workflow_id", "application_version", "output", "error")),
-            *map(sa.column, ("authenticated_user", "queue_name", "delay_until_epoch_ms")),
-            sa.column("attributes", sa.JSON()),
-            schema=schema,
+            "workflow_uuid status name created_at updated_at completed_at executor_id parent_workflow_id output error "
+            "application_version authenticated_user queue_name delay_until_epoch_ms owner_xid started_at_epoch_ms "
+            "recovery_attempts attributes",
         )
-        self._outputs = sa.table(
-            "workflow_output", *map(sa.column, ("workflow_uuid", "output", "error")), schema=schema
-        )
-        self._inputs = sa.table("workflow_input", *map(sa.column, ("workflow_uuid", "inputs")), schema=schema)
-        self._steps = sa.table(
-            "operation_outputs",
-            *map(sa.column, ("workflow_uuid", "function_id", "function_name", "output", "completed_at_epoch_ms")),
-            schema=schema,
-        )
-        self._sent = sa.table("notifications", *map(sa.column, ("destination_uuid", "topic")), schema=schema)
-        self._executors = sa.table("forge_executors", sa.column("id"), sa.column("beat"))
-        self._messages = sa.table("forge_messages", *map(sa.column, ("run", "number", "text")))
-        self._deleted = sa.table("forge_deleted", sa.column("conversation"), sa.column("times"))
+        self._outputs = dbos("workflow_output", "workflow_uuid output error")
+        self._inputs = dbos("workflow_input", "workflow_uuid inputs")
+        self._steps = dbos("operation_outputs", "workflow_uuid function_id function_name output completed_at_epoch_ms")
+        self._sent = dbos("notifications", "destination_uuid topic")
+        self._executors = own("forge_executors", "id beat")
+        self._messages = own("forge_messages", "run number text")
+        self._deleted = own("forge_deleted", "conversation times")
 
     @property
     def shown(self) -> str:
@@ -149,17 +146,53 @@ class Database:
         url = sa.make_url(self.url)
         return (self.sqlite and url.database) or url.render_as_string(hide_password=True)
 
+    def leave(self) -> None:
+        """From now on, wait five seconds in all for a SQLite file that another program has locked."""
+        self._leaving = time.monotonic() + _LEAVES
+
+    def _read(self, query: sa.Select[Any]) -> Sequence[Sequence[Any]]:
+        with self.engine.connect() as connection:
+            return connection.execute(query).all()
+
     def close(self) -> None:
         """Close every connection."""
         self.client.destroy()
         self.engine.dispose()
 
+    def _sqlite(self) -> sa.Engine:
+        engine = sa.create_engine(self.url, hide_parameters=True)  # errors are logged, and must not quote a run
+        # FULL survives a power cut; NORMAL, only a killed process.
+        pragmas = (f"busy_timeout={_LOOK * 1000:.0f}", "foreign_keys=ON", "journal_mode=WAL", "synchronous=FULL")
+
+        @sa.event.listens_for(engine, "connect")
+        def _(connection: sqlite3.Connection, _record: object) -> None:
+            connection.isolation_level = "IMMEDIATE"
+            for pragma in pragmas:
+                connection.execute(f"PRAGMA {pragma}")
+
+        # Waits here: nothing ends a wait within SQLite, and a process ends only after its threads.
+        @sa.event.listens_for(engine, "do_execute")
+        def _(cursor: sqlite3.Cursor, statement: str, parameters: Sequence[object], _context: object) -> bool:
+            give_up = time.monotonic() + _LOCKED
+            while True:
+                try:
+                    cursor.execute(statement, parameters)
+                except sqlite3.OperationalError as error:
+                    locked = getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_BUSY
+                    if not locked or time.monotonic() > give_up:
+                        raise
+                    if time.monotonic() > self._leaving:  # in other words, as DBOS repeats forever what is locked
+                        raise sqlite3.OperationalError("another program has locked the file") from None
+                else:
+                    return True
+
+        return engine
+
     # Runs
 
     def segments(self, ids: Sequence[str], *, outputs: bool = True) -> dict[str, SegmentRow]:
         """The segments that exist, by id."""
-        runs = self._runs
-        return {row.id: row for row in self._rows(runs.c.workflow_uuid.in_(list(ids)), outputs=outputs)}
+        return {row.id: row for row in self._rows(self._runs.c.workflow_uuid.in_(list(ids)), outputs=outputs)}
 
     def first_segments(
         self,
@@ -189,9 +222,8 @@ class Database:
         if by_state:
             begun = sa.and_(begun, sa.or_(*by_state))
         if before is not None:
-            time, key = round(before[0] * 1000), before[1]
-            earlier = sa.and_(runs.c.created_at == time, runs.c.workflow_uuid < key)
-            begun = sa.and_(begun, runs.c.created_at <= time, sa.or_(runs.c.created_at < time, earlier))
+            place = sa.tuple_(round(before[0] * 1000), before[1])
+            begun = sa.and_(begun, sa.tuple_(runs.c.created_at, runs.c.workflow_uuid) < place)
         return self._rows(begun, most=most, outputs=False)
 
     def _attribute(self, name: str) -> sa.ColumnElement[str]:
@@ -228,31 +260,26 @@ class Database:
         else:
             query = sa.select(*columns, sa.null(), sa.null())
         ordered = query.where(where).order_by(runs.c.created_at.desc(), runs.c.workflow_uuid.desc()).limit(most)
-        with self.engine.connect() as connection:
-            return [
-                SegmentRow(
-                    id=row[0],
-                    status=row[1],
-                    created=row[2] / 1000,
-                    updated=row[3] / 1000,
-                    attributes=row[4] if isinstance(row[4], dict) else {},
-                    owner=row[5] or "",
-                    until=row[6] and row[6] / 1000,
-                    version=row[7] or VERSION,
-                    output=row[8],
-                    error=row[9],
-                )
-                for row in connection.execute(ordered)
-            ]
+        return [
+            SegmentRow(
+                id=row[0],
+                status=row[1],
+                created=row[2] / 1000,
+                updated=row[3] / 1000,
+                attributes=row[4] if isinstance(row[4], dict) else {},
+                owner=row[5] or "",
+                until=row[6] and row[6] / 1000,
+                version=row[7] or VERSION,
+                output=row[8],
+                error=row[9],
+            )
+            for row in self._read(ordered)
+        ]
 
     def input_of(self, segment: str) -> str:
         """The text that the segment was enqueued with; empty if there is no such segment."""
-        query = sa.select(self._inputs.c.inputs).where(self._inputs.c.workflow_uuid == segment)
-        with self.engine.connect() as connection:
-            stored = connection.execute(query).scalar()
-        if stored is None:
-            return ""
-        return msgspec.json.decode(stored, type=_Arguments).args[0]
+        found = self._read(sa.select(self._inputs.c.inputs).where(self._inputs.c.workflow_uuid == segment))
+        return msgspec.json.decode(found[0][0], type=_Arguments).args[0] if found else ""
 
     def steps(self, segment: str, after: int = -1) -> list[StepRow]:
         """The recorded steps of the segment after that number, in order."""
@@ -262,20 +289,18 @@ class Database:
             .where(steps.c.workflow_uuid == segment, steps.c.function_id > after)
             .order_by(steps.c.function_id)
         )
-        with self.engine.connect() as connection:
-            return [
-                StepRow(number=row[0], name=row[1], output=row[2], ended=row[3] and row[3] / 1000)
-                for row in connection.execute(query)
-            ]
+        return [
+            StepRow(number=row[0], name=row[1], output=row[2], ended=row[3] and row[3] / 1000)
+            for row in self._read(query)
+        ]
 
     def heads(self, segments: Sequence[str]) -> dict[str, tuple[str, int]]:
         """Each segment's status, and the number of its last recorded step (-1: none)."""
         runs, steps = self._runs, self._steps
         last = sa.select(sa.func.max(steps.c.function_id)).where(steps.c.workflow_uuid == runs.c.workflow_uuid)
         found = sa.select(runs.c.workflow_uuid, runs.c.status, sa.func.coalesce(last.scalar_subquery(), -1))
-        with self.engine.connect() as connection:
-            rows = connection.execute(found.where(runs.c.workflow_uuid.in_(list(segments))))
-            return {row[0]: (row[1], row[2]) for row in rows}
+        rows = self._read(found.where(runs.c.workflow_uuid.in_(list(segments))))
+        return {row[0]: (row[1], row[2]) for row in rows}
 
     def move(self, segment: str) -> None:
         """Set a queued or waiting segment to this version."""
@@ -290,21 +315,13 @@ class Database:
             self.client.enqueue_in_transaction(connection, options, text)
 
     def enqueue_after(
-        self,
-        ended: SegmentRow,
-        options: EnqueueOptions,
-        text: str,
-        *,
-        retried: str = "",
-        unless: str = "",
-        uncancel: str = "",
+        self, ended: SegmentRow, options: EnqueueOptions, text: str, *, retried: str = "", unless: str = ""
     ) -> bool:
         """Enqueue a segment, unless the run of the `ended` one has gone on since, or the segment `unless` exists.
 
-        `retried`: the new output of the `ended` one, if the segment is the next of the same run; `uncancel`: the first
-        segment of that run, whose mark for cancellation is removed. Returns whether it is enqueued. All in one
-        transaction, which locks that output: of several retries and following messages at the same time, one succeeds,
-        and only that one removes the mark.
+        `retried`: the new output of the `ended` one, if the segment is the next of the same run. Returns whether it is
+        enqueued. All in one transaction, which locks that output: of several retries and following messages at the same
+        time, one succeeds.
         """
         made, runs, segment = self._outputs, self._runs, options.get("workflow_id")
         same = sa.and_(made.c.workflow_uuid == ended.id, made.c.output == ended.output)
@@ -318,12 +335,32 @@ class Database:
             if retried:  # only the first segment of a run has no parent
                 child = sa.update(runs).where(runs.c.workflow_uuid == segment)
                 connection.execute(child.values(parent_workflow_id=ended.id))
-            if uncancel:
-                unmarked = "json_remove(attributes, '$.cancel')" if self.sqlite else "attributes - 'cancel'"
-                marked = sa.update(runs).where(runs.c.workflow_uuid == uncancel)
-                connection.execute(marked.values(attributes=sa.literal_column(unmarked)))
+                self._uncancel(connection, ended.id)
             connection.commit()
             return True
+
+    def resume(self, row: SegmentRow, queue: str, *, uncancel: bool) -> bool:
+        """Enqueue a segment again, to go on after its last step; False if its status has changed since.
+
+        One transaction: of several retries one succeeds, and only that one removes the mark for cancellation.
+        """
+        runs, made = self._runs, self._outputs
+        same = sa.and_(runs.c.workflow_uuid == row.id, runs.c.status == row.status)
+        queued = {"status": "ENQUEUED", "queue_name": queue, "application_version": VERSION, "recovery_attempts": 0}
+        none = dict.fromkeys(("owner_xid", "started_at_epoch_ms", "completed_at", "output", "error"))
+        with self.engine.begin() as connection:
+            if not connection.execute(sa.update(runs).where(same).values(queued | none)).rowcount:
+                return False
+            connection.execute(sa.delete(made).where(made.c.workflow_uuid == row.id))
+            if uncancel:
+                self._uncancel(connection, row.id)
+            return True
+
+    def _uncancel(self, connection: sa.Connection, segment: str) -> None:
+        """Remove the mark for cancellation of the segment's run: whoever retries it wants it to go on."""
+        first = self._runs.c.workflow_uuid == f"{segment.partition(':')[0]}:0"
+        unmarked = "json_remove(attributes, '$.cancel')" if self.sqlite else "attributes - 'cancel'"
+        connection.execute(sa.update(self._runs).where(first).values(attributes=sa.literal_column(unmarked)))
 
     def answered(self, segments: Sequence[str]) -> set[str]:
         """The waiting segments that have been answered but not resumed yet."""
@@ -331,8 +368,7 @@ class Database:
         query = sa.select(sent.c.destination_uuid).where(
             sent.c.destination_uuid.in_(list(segments)), sent.c.topic == ANSWERS
         )
-        with self.engine.connect() as connection:
-            return set(connection.execute(query).scalars())
+        return {row[0] for row in self._read(query)}
 
     def cancelled(self, firsts: Sequence[str]) -> set[str]:
         """The first segments whose runs are marked for cancellation."""
@@ -347,17 +383,15 @@ class Database:
             .where(runs.c.status.in_(["ENQUEUED", "DELAYED"]), runs.c.name == WORKFLOW)
             .group_by(runs.c.status)
         )
-        with self.engine.connect() as connection:
-            return {row[0]: row[1] for row in connection.execute(query)}
+        return {row[0]: row[1] for row in self._read(query)}
 
     # Conversations whose first run was deleted
 
     def deletions(self, conversation: str) -> int:
         """How often the conversation with this digest was deleted."""
         known = self._deleted
-        query = sa.select(known.c.times).where(known.c.conversation == conversation)
-        with self.engine.connect() as connection:
-            return connection.execute(query).scalar() or 0
+        found = self._read(sa.select(known.c.times).where(known.c.conversation == conversation))
+        return found[0][0] if found else 0
 
     def note_deletion(self, conversation: str) -> None:
         """Count a deletion of the conversation with this digest."""
@@ -387,8 +421,7 @@ class Database:
         """The messages to the run after that number, in order."""
         kept = self._messages
         query = sa.select(kept.c.text).where(kept.c.run == run, kept.c.number > after).order_by(kept.c.number)
-        with self.engine.connect() as connection:
-            return list(connection.execute(query).scalars())
+        return [row[0] for row in self._read(query)]
 
     def unsay(self, runs: Sequence[str]) -> None:
         """Delete the messages to those runs."""
@@ -417,16 +450,12 @@ class Database:
         with self.engine.begin() as connection:
             if not self.sqlite:
                 connection.exec_driver_sql("SELECT pg_advisory_xact_lock(1718579813)")
-            connection.exec_driver_sql(
-                "CREATE TABLE IF NOT EXISTS forge_executors (id TEXT PRIMARY KEY, beat BIGINT NOT NULL)"
-            )
-            connection.exec_driver_sql(
-                "CREATE TABLE IF NOT EXISTS forge_messages "
-                "(run TEXT NOT NULL, number BIGINT NOT NULL, text TEXT NOT NULL, PRIMARY KEY (run, number))"
-            )
-            connection.exec_driver_sql(
-                "CREATE TABLE IF NOT EXISTS forge_deleted (conversation TEXT PRIMARY KEY, times BIGINT NOT NULL)"
-            )
+            for table in (
+                "forge_executors (id TEXT PRIMARY KEY, beat BIGINT NOT NULL)",
+                "forge_messages (run TEXT, number BIGINT, text TEXT NOT NULL, PRIMARY KEY (run, number))",
+                "forge_deleted (conversation TEXT PRIMARY KEY, times BIGINT NOT NULL)",
+            ):
+                connection.exec_driver_sql(f"CREATE TABLE IF NOT EXISTS {table}")
             for name in ("conversation", "ended"):
                 index = f"forge_{name}"
                 # Skip an existing index: on PostgreSQL, even IF NOT EXISTS waits for all writers.
@@ -435,6 +464,8 @@ class Database:
                 table = "workflow_status" if self.sqlite else "dbos.workflow_status"
                 columns = f"({_attribute(name, sqlite=self.sqlite)}), created_at"
                 connection.exec_driver_sql(f"CREATE INDEX IF NOT EXISTS {index} ON {table} ({columns})")
+            if self.sqlite:
+                connection.exec_driver_sql(_MILLISECONDS)
 
     def beat(self, executor: str) -> None:
         """Increment the executor's counter, creating it if needed."""
@@ -448,24 +479,38 @@ class Database:
         """The counters of all executors; -1 for one that left with unfinished runs."""
         runs = self._runs
         owners = sa.select(runs.c.executor_id).distinct().where(runs.c.status == "PENDING", runs.c.name == WORKFLOW)
-        with self.engine.connect() as connection:
-            known = {row[0]: row[1] for row in connection.execute(sa.select(self._executors))}
-            owning = {row[0]: -1 for row in connection.execute(owners) if row[0]}
-        return owning | known
+        # The counters last, so that an executor that has just begun has one.
+        owning = {row[0]: -1 for row in self._read(owners) if row[0]}
+        return owning | {row[0]: row[1] for row in self._read(sa.select(self._executors))}
 
     def pending(self, executor: str) -> dict[str, str]:
         """The executor's unfinished segments and their queues."""
         runs = self._runs
         taken = sa.and_(runs.c.executor_id == executor, runs.c.status == "PENDING", runs.c.name == WORKFLOW)
-        with self.engine.connect() as connection:
-            found = connection.execute(sa.select(runs.c.workflow_uuid, runs.c.queue_name).where(taken))
-            return {row[0]: row[1] for row in found}
+        return {row[0]: row[1] for row in self._read(sa.select(runs.c.workflow_uuid, runs.c.queue_name).where(taken))}
 
     def forget(self, executor: str) -> None:
         """Remove the executor's counter."""
         known = self._executors
         with self.engine.begin() as connection:
             connection.execute(sa.delete(known).where(known.c.id == executor))
+
+
+_MILLISECONDS = """
+CREATE TRIGGER IF NOT EXISTS forge_created AFTER INSERT ON workflow_status BEGIN
+    UPDATE workflow_status SET created_at = strftime('%s') * 1000 + substr(strftime('%f'), 4) WHERE rowid = NEW.rowid;
+END
+"""
+"""DBOS gives SQLite whole seconds before Python 3.12, and fractions of milliseconds since: neither orders runs."""
+
+
+_LOCKED, _LEAVES, _LOOK = 30.0, 5.0, 0.2
+"""Seconds to wait for a locked SQLite file: for each statement; in all once the process is ending; at a time."""
+
+
+def _table(schema: str | None, name: str, columns: str) -> sa.TableClause:
+    types = {"attributes": sa.JSON()}
+    return sa.table(name, *(sa.column(column, types.get(column)) for column in columns.split()), schema=schema)
 
 
 class _Arguments(Struct):
@@ -505,20 +550,6 @@ def _find_file(url: str, *, create: bool) -> None:
         os.close(os.open(path, os.O_CREAT, 0o600))
     except OSError as error:
         raise ForgeError(f"cannot create the database of runs {path}: {error.strerror}") from None
-
-
-def _sqlite(url: str) -> sa.Engine:
-    engine = sa.create_engine(url, hide_parameters=True)  # errors are logged, and must not quote a run
-    # FULL survives a power cut; NORMAL, only a killed process.
-    pragmas = ("busy_timeout=30000", "foreign_keys=ON", "journal_mode=WAL", "synchronous=FULL")
-
-    @sa.event.listens_for(engine, "connect")
-    def _(connection: sqlite3.Connection, _record: object) -> None:
-        connection.isolation_level = "IMMEDIATE"
-        for pragma in pragmas:
-            connection.execute(f"PRAGMA {pragma}")
-
-    return engine
 
 
 def _postgres(url: str) -> sa.Engine:

@@ -27,8 +27,8 @@ class Segment(Struct, frozen=True, kw_only=True):
 
     `definition`: digest of the workflow's definition when the run began. `within`: seconds to answer a question.
     `setup`: the first segment's, which the others keep. `heard`: how many messages to the run (`Runs.say`) its model
-    has read. `traceparent`: the trace that started the run, or that of its first segment; `follows`: the span of the
-    previous segment; both only with telemetry.
+    has read. `priority`: lower numbers first. `traceparent`: the trace that started the run, or that of its first
+    segment; `follows`: the span of the previous segment; both only with telemetry.
     """
 
     run: str
@@ -39,6 +39,7 @@ class Segment(Struct, frozen=True, kw_only=True):
     within: float
     setup: Setup | None = None
     heard: int = 0
+    priority: int | None = None
     traceparent: str = ""
     follows: str = ""
 

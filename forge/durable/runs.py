@@ -13,7 +13,6 @@ from uuid import uuid4
 
 import msgspec
 from dbos import EnqueueOptions
-from dbos import error as dbos_error
 from msgspec import Struct
 from msgspec.structs import replace
 from returns.result import Failure, Result, Success
@@ -173,8 +172,8 @@ class Runs:
         With an `id`, repeating the same start has no effect, and a different start with that id is refused. With a
         `conversation`, any name, the run continues from the last run of the owner's conversation of that name, or
         starts it; RunError while that last run has not ended. Runs of a named conversation get their own ids, and `id`
-        only identifies the start. Runs with a lower `priority` start first. The run begins as soon as a worker with
-        this workflow or agent has capacity.
+        only identifies the start. Runs with a lower `priority` start first, after those without one. The run begins as
+        soon as a worker with this workflow or agent has capacity.
         """
         for what, name in (("id", id), ("conversation", conversation or None)):
             if name is not None and not _ID.fullmatch(name):
@@ -197,7 +196,7 @@ class Runs:
         start = replace(start, place={"conversation": conversation} | ({} if id is None else {"key": id}))
         try:
             if said:
-                return await self._following(max(said, key=_number_in_conversation), start)
+                return await self._following(max(said, key=lambda row: _noted(row, "number")), start)
             # Derived, so that of two concurrent first messages one is refused; but not the id of a deleted
             # conversation: idempotency keys of writes derive from it.
             named = _digest([owner, conversation])
@@ -232,7 +231,7 @@ class Runs:
         unread = await asyncio.to_thread(self._database.said, run, await self._heard(row))
         heard = replace(start, message="\n\n".join((*unread, start.message)))
         state = replace(await _beginning(heard, unpacked(end.state)), run=str(first.attributes["next"]))
-        number = _number_in_conversation(first) + 1
+        number = _noted(first, "number") + 1
         place = {"conversation": known.conversation, "number": number, "follows": run, **start.place}
         made = await self._enqueued(state, replace(start, owner=known.owner, place=place), after=row)
         await self._database.client.update_workflow_attributes_async(first.id, {"followed_by": made}, merge=True)
@@ -253,27 +252,20 @@ class Runs:
             state=packed(state),
             within=self._within,
             traceparent=traceparent,
+            priority=start.priority,
         )
-        first = segment_id(run, 0)
-        options: EnqueueOptions = {
-            "workflow_name": WORKFLOW,
-            "queue_name": queue_of(workflow.name),
-            "workflow_id": first,
-            "app_version": VERSION,
-            "attributes": {
-                "workflow": workflow.name,
-                "body": start.asked,
-                # The id of the following run is drawn now, so that of two concurrent next messages one is refused.
-                "next": uuid4().hex,
-                "conversation": run,
-                "number": 1,
-                **start.place,
-            },
+        first, options = segment_id(run, 0), _options(segment)
+        options["attributes"] = {
+            "workflow": workflow.name,
+            "body": start.asked,
+            # The id of the following run is drawn now, so that of two concurrent next messages one is refused.
+            "next": uuid4().hex,
+            "conversation": run,
+            "number": 1,
+            **start.place,
         }
         if start.owner:
             options["authenticated_user"] = start.owner
-        if start.priority is not None:
-            options["priority"] = start.priority
         if after is None:
             await asyncio.to_thread(self._database.enqueue, options, written(segment))
         elif not await asyncio.to_thread(self._database.enqueue_after, after, options, written(segment)):
@@ -405,8 +397,7 @@ class Runs:
                 "wrong-state",
             )
         if row.status == "PENDING":
-            await self._database.client.cancel_workflow_async(row.id)
-            await self._rewound(row, await self.steps(row.id))
+            await self._resumed(row, uncancel=False)
         else:
             await asyncio.to_thread(self._database.move, row.id)
 
@@ -430,9 +421,9 @@ class Runs:
         """
         row = await self._last(run)
         end = _output(row)
-        if _STATES.get(row.status) != "failed" and not (
-            isinstance(end, SegmentEnd) and isinstance(end.halt, BackendFailed)
-        ):
+        if isinstance(end, SegmentEnd) and isinstance(end.halt, BackendFailed):
+            await self._ask_again(row, end)
+        elif _STATES.get(row.status) != "failed":
             known = await self.get(run)
             why = f": {known.problem}" if known.problem else ""
             raise RunError(
@@ -440,28 +431,18 @@ class Runs:
                 f"the run {run} is {known.state}{why}",
                 "wrong-state",
             )
-        steps = await self.steps(row.id)
-        if isinstance(end, SegmentEnd):
-            await self._ask_again(row, end, steps)
-            return
-        # Whoever retries it wants it to go on, even if it was cancelled before it failed, or after.
-        await self._database.client.update_workflow_attributes_async(segment_id(run, 0), {"cancel": False}, merge=True)
-        # Another retry may have resumed it since, and it may even have ended: this one would repeat what that one did.
-        if (await self._last(run)).status != row.status or await self.steps(row.id) != steps:
+        elif not await self._resumed(row, uncancel=True):
             raise RunError(f"the run {run} is being retried already", "wrong-state")
-        try:
-            await self._rewound(row, steps)
-        except dbos_error.DBOSException as error:
-            raise RunError(f"the run {run} is being retried already", "wrong-state") from error
 
-    async def _ask_again(self, row: SegmentRow, end: SegmentEnd, steps: Sequence[StepRow]) -> None:
+    async def _ask_again(self, row: SegmentRow, end: SegmentEnd) -> None:
         """Continue a run that halted without its model's answer: in another segment, which asks again.
 
         The steps and events of the halt stay, so that readers only ever see more.
         """
         first = await self._first(_run(row.id))
         segment = await self._segment(row.id)
-        prepared = (FIRST.decode(text_of(step.output)) for step in steps if step.name == "setup")
+        steps = [step for step in await self.steps(row.id) if step.name == "setup"]
+        prepared = (FIRST.decode(text_of(step.output)) for step in steps)
         following = replace(
             segment,
             number=segment.number + 1,
@@ -469,35 +450,24 @@ class Runs:
             setup=next((one.setup for one in prepared if isinstance(one, Prepared)), segment.setup),
             heard=await self._heard(row),
         )
-        options: EnqueueOptions = {
-            "workflow_name": WORKFLOW,
-            "queue_name": queue_of(segment.workflow),
-            "workflow_id": segment_id(segment.run, following.number),
-            "app_version": VERSION,
-        }
         successor = str(first.attributes.get("next", ""))
         if not await asyncio.to_thread(
             self._database.enqueue_after,
             row,
-            options,
+            _options(following),
             written(following),
             retried=written(Next(number=following.number, retried=True)),
             unless=segment_id(successor, 0),
-            uncancel=first.id,  # it may have been cancelled after it had halted
         ):
             followed = bool(await self.rows([segment_id(successor, 0)]))
             does = f"halted, and its conversation continues in {successor}" if followed else "being retried already"
             raise RunError(f"the run {segment.run} is {does}", "wrong-state")
 
-    async def _rewound(self, row: SegmentRow, steps: Sequence[StepRow]) -> None:
-        """Enqueue the segment again, to resume after the last of its recorded steps."""
+    async def _resumed(self, row: SegmentRow, *, uncancel: bool) -> bool:
+        """Enqueue the segment again; False if it has gone on since."""
         first = await self._first(_run(row.id))
-        await self._database.client.rewind_workflow_async(
-            row.id,
-            start_step=steps[-1].number + 1 if steps else 1,
-            application_version=VERSION,
-            queue_name=queue_of(str(first.attributes.get("workflow", ""))),
-        )
+        queue = queue_of(str(first.attributes.get("workflow", "")))
+        return await asyncio.to_thread(self._database.resume, row, queue, uncancel=uncancel)
 
     async def delete(self, run: str) -> None:
         """Delete an ended run with all its records. RunError if it has not ended: cancel it first."""
@@ -635,7 +605,7 @@ class Runs:
     async def _lasts(self, firsts: Sequence[SegmentRow]) -> Sequence[SegmentRow]:
         """The last segments of the runs with these first segments."""
         lasts = {row.id: row for row in firsts}
-        noted = {row.id: segment_id(_run(row.id), number) for row in firsts if (number := _noted(row))}
+        noted = {row.id: segment_id(_run(row.id), number) for row in firsts if (number := _noted(row, "segment"))}
         if noted:
             found = await self.rows(list(noted.values()))
             lasts |= {first: found[last] for first, last in noted.items() if last in found}
@@ -750,6 +720,19 @@ async def _beginning(start: _Start, before: State | None = None) -> State:
     return state
 
 
+def _options(segment: Segment) -> EnqueueOptions:
+    """How DBOS is to enqueue the segment."""
+    options: EnqueueOptions = {
+        "workflow_name": WORKFLOW,
+        "queue_name": queue_of(segment.workflow),
+        "workflow_id": segment_id(segment.run, segment.number),
+        "app_version": VERSION,
+    }
+    if segment.priority is not None:
+        options["priority"] = segment.priority
+    return options
+
+
 def _digest(asked: object) -> str:
     return hashlib.sha256(msgspec.json.encode(asked, order="deterministic")).hexdigest()
 
@@ -764,8 +747,8 @@ def _same(row: SegmentRow, start: _Start) -> str:
     return run
 
 
-def _number_in_conversation(row: SegmentRow) -> int:
-    number = row.attributes.get("number")
+def _noted(row: SegmentRow, name: str) -> int:
+    number = row.attributes.get(name)
     return number if isinstance(number, int) else 0
 
 
@@ -860,11 +843,6 @@ def _run(segment: str) -> str:
 
 def _number(row: SegmentRow) -> int:
     return int(row.id.rpartition(":")[2])
-
-
-def _noted(row: SegmentRow) -> int:
-    number = row.attributes.get("segment")
-    return number if isinstance(number, int) else 0
 
 
 def _segments(run: str, last: int) -> list[str]:

@@ -336,7 +336,7 @@ class Performing:
         )
         delay = segment.within if self._asks() else None
         run_id = segment_id(segment.run, number)
-        with SetWorkflowID(run_id), SetEnqueueOptions(delay_seconds=delay):
+        with SetWorkflowID(run_id), SetEnqueueOptions(delay_seconds=delay, priority=segment.priority):
             await DBOS.enqueue_workflow_async(queue_of(segment.workflow), again, written(following))
         await self._host.continued(segment_id(segment.run, 0), run_id, number)
         return Next(number=number)

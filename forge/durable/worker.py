@@ -24,7 +24,7 @@ from forge.durable.database import APPLICATION, VERSION, WORKFLOW, Database, Sto
 from forge.durable.records import SEGMENT, SegmentEnd, how_ended, queue_of, segment_id, written
 from forge.durable.runs import Runs, Served, workflow_of
 from forge.durable.segment import Performing
-from forge.errors import BackendError, DefinitionError, ForgeError
+from forge.errors import BackendError, DefinitionError, ForgeError, quantity
 from forge.runtime.emitter import OnEvent
 from forge.workflow.workflow import Workflow
 from stages.effect import Replied, Send, Undelivered
@@ -112,10 +112,7 @@ def _refuse_wrong(
         (twice, f"several workflows are named {', '.join(twice)}; each needs a unique name"),
         (lonely, f"{', '.join(lonely)}: a workflow has no backend of its own; give the worker a backend"),
         (keepers, f"{', '.join(keepers)}: durable runs store conversations themselves; remove the agent's memory"),
-        (
-            fallen,
-            f"{', '.join(fallen)}: durable runs do not support fallbacks; remove them",
-        ),
+        (fallen, f"{', '.join(fallen)}: durable runs do not support fallbacks; remove them"),
         *((most is not None and most < 1, f"{name} is {most}; it must be at least 1") for name, most in bounds.items()),
         (answer_within <= 0, f"answer_within is {answer_within:g}; it must be more than 0 seconds"),
         (rhythm.heartbeat <= 0, f"rhythm.heartbeat is {rhythm.heartbeat:g}; it must be more than 0 seconds"),
@@ -198,7 +195,8 @@ class _Worker:
             background = [asyncio.create_task(self._watch()), asyncio.create_task(self._sweep(rhythm))]
             yield
         finally:
-            await self._drained(drain)
+            left = await self._drained(drain)
+            database.leave()
             for task in background:
                 task.cancel()
             await asyncio.gather(*background, return_exceptions=True)
@@ -207,19 +205,29 @@ class _Worker:
             # DBOS replaced the loop's executor with its own, and has closed it.
             asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
             await self._connections.aclose()
-            # Its remaining runs are taken over at once: their executor has no counter. If the database is away, they
-            # are taken over like those of a worker that died.
-            with suppress(DBAPIError):
+            try:
+                # Its remaining runs are taken over at once: their executor has no counter.
                 await asyncio.to_thread(database.forget, self._id)
+            except DBAPIError as error:
+                after = f"workers continue it after {rhythm.dead_after:g} seconds, without what is not recorded"
+                _log.warning(
+                    "this worker stopped without telling the database of runs %s (%s); it left %s unfinished%s",
+                    database.shown,
+                    error.orig,
+                    quantity(left, "run"),
+                    f": {after}" if left else "",
+                )
 
-    async def _drained(self, seconds: float) -> None:
-        """Wait for runs in progress. Those that take longer are abandoned, as if the process had died."""
+    async def _drained(self, seconds: float) -> int:
+        """Wait for runs in progress. Those that take longer are abandoned, as if the process had died: how many."""
         self._leaving = True
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=seconds)
-        for task in self._tasks:
+        left = [*self._tasks]
+        for task in left:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*left, return_exceptions=True)
+        return len(left)
 
     async def _perform(self, text: str, again: Callable[[str], Coroutine[object, object, str]]) -> str:
         """One segment."""

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from forge import observation
 from forge.callbacks import OnChunk, Watcher
-from forge.masking import NOTHING, Hidden
+from forge.masking import NOTHING, Hidden, masked_fault, masked_reply
 from stages.effect import Fault, Replied, Reply, Send, Undelivered
 from stages.retry import Backoff, RetryPolicy, Tries
 from stages.wire.deltas import Decoder, Ended, Piece, Retry, gather_reply, reply_pieces
@@ -262,10 +262,10 @@ class Http:
     """The interpreter of `Send`: posts to the wire's path below `base_url`, on a client that the caller closes.
 
     The client sets TLS, proxies, limits, headers, and `timeout.read`, the maximum seconds without a byte. `total` is
-    the maximum seconds per request, None for no limit. `hidden` secrets are removed from error messages before they are
-    cut. `translate` is the backend's function that masks and classifies its faults; `clean` masks replies. `transport`
-    bypasses the client for its transport alone: redirects, cookies and authentication are a fifth of the cost of a
-    request on this machine.
+    the maximum seconds per request, None for no limit. `hidden` secrets are masked in faults, before their texts are
+    cut, and `keys` in replies, also while they arrive. `translate` is the backend's function that classifies its
+    faults. `transport` bypasses the client for its transport alone: redirects, cookies and authentication are a fifth
+    of the cost of a request on this machine.
     """
 
     def __init__(
@@ -277,8 +277,8 @@ class Http:
         *,
         total: float | None = TOTAL,
         hidden: Hidden = NOTHING,
+        keys: Hidden = NOTHING,
         translate: Callable[[Fault], Fault] = lambda fault: fault,
-        clean: Callable[[Reply], Reply] = lambda reply: reply,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self._send = partial(client.send, stream=True) if transport is None else transport.handle_async_request
@@ -290,14 +290,13 @@ class Http:
         self._where = _shown_url(blank.url)
         self._retry = retry or Backoff()
         self._silence, self._total = client.timeout.read, total
-        self._hidden = hidden
+        self._hidden, self._keys = hidden, keys
         self._translate = translate
-        self._clean = clean
 
     async def __call__(self, effect: Send, on_chunk: OnChunk | None = None) -> Replied | Undelivered:
         """The reply, or the fault after which the policy stopped retrying. `on_chunk` gets the reply as a stream."""
         began = time.monotonic()
-        watcher = None if on_chunk is None else Watcher(on_chunk)
+        watcher = None if on_chunk is None else Watcher(on_chunk, self._keys)
         body = effect.request.body if watcher is None else self._wire.streamed(effect.request)
         faults: tuple[Fault, ...] = ()
         waited = 0.0
@@ -305,8 +304,8 @@ class Http:
             answer = await self._attempt(body, watcher)
             if isinstance(answer, Reply):
                 took = time.monotonic() - began
-                return Replied(reply=self._clean(answer), seconds=took, attempts=len(faults) + 1)
-            fault = self._translate(answer)
+                return Replied(reply=masked_reply(answer, self._keys), seconds=took, attempts=len(faults) + 1)
+            fault = self._translate(masked_fault(answer, self._hidden))
             faults = (*faults, fault)
             wait = self._retry(Tries(faults=faults, waited=waited, chance=random.random()))  # noqa: S311 - no secret
             if wait is None:

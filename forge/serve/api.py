@@ -54,8 +54,9 @@ _Text = Annotated[str, Meta(min_length=1)]
 class StartRun(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Start a run of a workflow or an agent.
 
-    `variables` fill the workflow's system prompt. Runs with a lower `priority` start first. `conversation` is any name:
-    the run continues from the last run of that conversation, which must have ended, or starts the conversation.
+    `variables` fill the workflow's system prompt. Runs with a lower `priority` start first, after those without one.
+    `conversation` is any name: the run continues from the last run of that conversation, which must have ended, or
+    starts the conversation.
     """
 
     workflow: _Text

@@ -48,10 +48,6 @@ _KINDS = {
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
-    ".txt": "text/plain; charset=utf-8",
-    ".json": "application/json",
-    ".png": "image/png",
-    ".ico": "image/x-icon",
 }
 
 _SAFE = (

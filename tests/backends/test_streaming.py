@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
 
 import httpx
@@ -14,7 +15,8 @@ from forge.callbacks import OnChunk
 from forge.errors import WatcherError
 from forge.interpreters.http import Http
 from forge.interpreters.scripted import Scripted, call
-from stages.effect import Fault, Replied, Reply, Request, Send, Undelivered, Usage
+from forge.masking import NOTHING, Hidden
+from stages.effect import Fault, RawCall, Replied, Reply, Request, Send, Undelivered, Usage
 from stages.message import User
 from stages.retry import Backoff
 from stages.state import State
@@ -33,21 +35,27 @@ from stages.wire.wires import ANTHROPIC, OLLAMA, OPENAI, Wire
 from tests.flows import Desk
 from tests.misbehaving import GOOD
 from tests.patients import recording
+from tests.scripted_model import completion
 from tests.streaming import ANSWER, Script, Streams, chunked, head, said, sends, streaming, whole
 
-QUICK = Backoff(first=0.001)
+QUICK, KEY = Backoff(first=0.001), "sk-very-secret-12"
 SEND = Send(request=Request(), turn=1)
 
 
 def outcome(
-    *scripts: Script, on_chunk: OnChunk | None = None, wire: Wire = OPENAI, idle: float = 30.0
+    *scripts: Script,
+    on_chunk: OnChunk | None = None,
+    wire: Wire = OPENAI,
+    idle: float = 30.0,
+    keys: Hidden = NOTHING,
 ) -> tuple[Replied | Undelivered, list[Delta], Streams]:
     """What a request to a server with these scripts comes to, what a watcher was told, and the server."""
     told: list[Delta] = []
 
     async def go() -> tuple[Replied | Undelivered, list[Delta], Streams]:
         async with streaming(*scripts) as server, httpx.AsyncClient(timeout=idle) as client:
-            return await Http(client, server.url, QUICK, wire)(SEND, on_chunk or told.append), told, server
+            send = Http(client, server.url, QUICK, wire, keys=keys)
+            return await send(SEND, on_chunk or told.append), told, server
 
     return asyncio.run(go())
 
@@ -70,6 +78,18 @@ def test_a_stream_is_told_as_it_comes_and_makes_the_reply() -> None:
     assert told[-1] == Ended(finish="stop", usage=ANSWER.usage)
     asked = json.loads(server.bodies[0])
     assert (asked["stream"], asked["stream_options"]) == (True, {"include_usage": True})
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+def test_a_key_that_the_server_repeats_is_masked_before_anybody_is_told(streamed: bool) -> None:
+    made = RawCall(id="c1", name="look", arguments=f'{{"what":"{KEY}"}}')
+    reply = Reply(text=f"It is {KEY}, see?", reasoning=f"My key: {KEY}", calls=(made,), finish="tool_calls")
+    answer = msgspec.json.encode(completion(reply.text, (made.name, made.arguments)))
+    script = whole(reply) if streamed else sends(head("application/json"), chunked(answer))
+    found, told, _ = outcome(script, keys=Hidden([KEY]))
+    assert (replied(found).text, replied(found).calls[0].arguments) == ("It is ***, see?", '{"what":"***"}')
+    assert "".join(delta.text for delta in told if isinstance(delta, TextDelta)) == "It is ***, see?"
+    assert not re.search("sk-|secret", repr(found) + repr(told))
 
 
 def test_without_a_watcher_nothing_is_streamed() -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import msgspec
+import pytest
 from sqlalchemy.exc import DBAPIError
 
 from forge import Scripted, durable
@@ -25,7 +26,7 @@ from forge.durable import Runs
 from forge.errors import RunError
 from stages.effect import Settled
 from tests.durable import fleet
-from tests.durable.test_runs import refuse_two_ways_on
+from tests.durable.test_runs import list_in_order, lose_to_a_cancellation, refuse_two_ways_on
 from tests.memory.running import asynchronous
 from tests.memory.stores_on_postgres import serving
 
@@ -186,6 +187,18 @@ async def test_a_start_does_not_wait_for_a_database_that_is_away() -> None:
 async def test_a_halted_run_goes_on_once() -> None:
     with serving() as (address, _):
         await refuse_two_ways_on(address)
+
+
+@asynchronous
+async def test_a_late_retry_undoes_no_cancellation(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving() as (address, _):
+        await lose_to_a_cancellation(address, monkeypatch)
+
+
+@asynchronous
+async def test_runs_are_listed_newest_first() -> None:
+    with serving() as (address, _):
+        await list_in_order(address)
 
 
 @asynchronous

@@ -2,8 +2,9 @@
 
 import asyncio
 import sqlite3
+import time
 from collections.abc import AsyncIterator, Awaitable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,7 +14,8 @@ from returns.result import Failure, Success
 from forge import Approved, Limits, Rejected, Scripted, Workflow, call, durable, replay, tool
 from forge.connection import Connection, Setup
 from forge.durable import Run, Runs
-from forge.durable.database import Database, StoredJson
+from forge.durable import database as module
+from forge.durable.database import Database, SegmentRow, StoredJson
 from forge.durable.records import SegmentEnd
 from forge.durable.runs import _output
 from forge.errors import CallbackError, DefinitionError, ForgeError, RunError
@@ -198,15 +200,60 @@ async def test_a_retry_that_comes_too_late_undoes_no_cancellation(tmp_path: Path
         await until_over(runs, run)
     async with durable.client(database) as runs:
         row = await runs._last(run)
-        end, steps = _output(row), await runs.steps(row.id)
+        end = _output(row)
         assert isinstance(end, SegmentEnd)
         await runs.cancel(run)
         await runs.retry(run)
         assert (await runs._first(run)).attributes.get("cancel") is not True
         await runs.cancel(run)  # the person has thought again
-        assert "is being retried already" in await refused(runs._ask_again(row, end, steps))
+        assert "is being retried already" in await refused(runs._ask_again(row, end))
     async with durable.worker(till, database=database, backend=Scripted([AWAY])) as runs:
         assert (await until_over(runs, run)).state == "cancelled"
+
+
+@asynchronous
+async def test_a_retry_of_a_failed_run_that_comes_too_late_undoes_no_cancellation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await lose_to_a_cancellation(tmp_path / "runs.db", monkeypatch)
+
+
+async def lose_to_a_cancellation(database: str | Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between what the second retry reads and what it writes, the first one resumes the run, and it is cancelled."""
+    changed = Workflow("till", tools=[get_order, finish], terminal_tool="finish")
+    async with durable.client(database) as runs:
+        run = await runs.start(till, "Pay order A")
+    async with durable.worker(changed, database=database, backend=Scripted([])) as runs:
+        assert "has changed since" in await refused(runs.result(run))
+    async with durable.client(database) as late, durable.client(database) as runs:
+        read = late._last
+
+        async def last(run: str) -> SegmentRow:
+            row = await read(run)
+            monkeypatch.setattr(late, "_last", read)
+            await runs.retry(run)
+            await runs.cancel(run)
+            return row
+
+        monkeypatch.setattr(late, "_last", last)
+        assert "is being retried already" in await refused(late.retry(run))
+    async with durable.worker(till, database=database, backend=Scripted([])) as runs:
+        assert isinstance((await runs.result(run)).failure().halt, Cancelled)
+
+
+@asynchronous
+async def test_a_run_keeps_its_priority_when_it_goes_on(tmp_path: Path) -> None:
+    database = tmp_path / "runs.db"
+    async with durable.worker(till, database=database, backend=Scripted(FULL[:2])) as runs:
+        await runs.wait(await runs.start(till, "Pay order A", priority=5))
+    async with durable.worker(till, database=database, backend=Scripted([AWAY])) as runs:
+        halted = await runs.start(till, "Pay order B", priority=4)
+        await until_over(runs, halted)
+    async with durable.client(database) as runs:
+        await runs.retry(halted)
+    with closing(sqlite3.connect(database)) as connection:
+        rows = connection.execute("SELECT priority FROM workflow_status").fetchall()
+    assert sorted(rows) == [(4,), (4,), (5,), (5,)]  # each has two segments
 
 
 @asynchronous
@@ -305,6 +352,39 @@ async def test_a_worker_that_leaves_hands_its_runs_over(tmp_path: Path) -> None:
     async with durable.worker(till, database=tmp_path / "runs.db", backend=Scripted(FULL)) as runs:
         await runs.answer(run, Approved(digest=digest_of(await runs.wait(run))))
         assert (await runs.result(run)).unwrap().value == "done x"
+
+
+@asynchronous
+async def test_a_worker_stops_though_another_program_has_locked_the_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "_LEAVES", 0.2)
+    model = Hanging()
+    with closing(sqlite3.connect(tmp_path / "runs.db")) as other:
+        async with durable.worker(till, database=tmp_path / "runs.db", backend=model, drain=0.05) as runs:
+            await runs.start(till, "Pay order A")
+            await model.asked.wait()
+            other.execute("BEGIN IMMEDIATE")
+            began = time.monotonic()
+    assert time.monotonic() - began < 10.0  # each thread waited for 30 seconds, and DBOS repeats what it records
+    assert "(another program has locked the file); it left 1 run unfinished: workers continue it" in caplog.text
+
+
+@asynchronous
+async def test_runs_begun_in_the_same_second_are_listed_newest_first(tmp_path: Path) -> None:
+    await list_in_order(tmp_path / "runs.db")
+
+
+async def list_in_order(database: str | Path) -> None:
+    """Pages have every run once, newest first."""
+    async with durable.client(database) as runs:
+        started = [await runs.start(till, f"Pay order {number}") for number in range(12)]
+        page = await runs.list(most=5)
+        listed = [*page.runs]
+        while page.cursor:
+            page = await runs.list(cursor=page.cursor, most=5)
+            listed += page.runs
+        assert [run.id for run in listed] == started[::-1]
 
 
 @asynchronous

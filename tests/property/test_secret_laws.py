@@ -9,7 +9,8 @@ from urllib.parse import quote, quote_plus
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forge.masking import Hidden, undone
+from forge.masking import Hidden, MaskedPieces, undone
+from stages.wire.deltas import CallStarted, Ended, ReasoningDelta, TextDelta
 
 FORMS: dict[str, Callable[[str], str]] = {
     "as it is": str,
@@ -70,6 +71,22 @@ def test_a_cut_in_the_middle_of_a_secret_shows_no_part_of_it(secret: str, before
 def test_the_beginning_of_a_secret_at_the_end_of_a_text_is_not_shown(secret: str, cut: int) -> None:
     shown = Hidden([secret]).without_end(f"~~~{secret[:cut]}")
     assert shown.startswith("~~~***") or "~" in secret
+
+
+@given(secret=SECRETS, before=AROUND, after=AROUND, form=st.sampled_from(["as it is", "quoted"]), data=st.data())
+def test_a_secret_in_a_stream_is_not_shown_wherever_the_stream_is_cut(
+    secret: str, before: str, after: str, form: str, data: st.DataObject
+) -> None:
+    text, pieces = before + FORMS[form](secret) + after, list[str]()
+    while text:
+        cut = data.draw(st.integers(1, len(text)))
+        pieces, text = [*pieces, text[:cut]], text[cut:]
+    masked = MaskedPieces(Hidden([secret]))
+    for kind in (TextDelta, ReasoningDelta):
+        parts = (*(kind(text=part) for part in pieces), CallStarted(index=0), Ended())
+        told = [one for part in parts for one in masked.shown(part)]
+        assert not seen(secret, "".join(one.text for one in told if isinstance(one, kind)).replace("***", "\0"))
+        assert [type(one) for one in told[-2:]] == [CallStarted, Ended]
 
 
 @given(text=st.text(), secret=SECRETS)

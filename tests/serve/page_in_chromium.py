@@ -5,6 +5,7 @@ Run by `make pages`. Not part of `make test`, which needs no browser; where ther
 
 import os
 import re
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from forge.serve.keys import add_key
 from tests.browser import chromium
@@ -100,14 +101,48 @@ def started(serving: Serving, message: str, workflow: str = "desk") -> str:
     return run
 
 
-def test_a_run_that_lost_its_model_is_retried(opened: Page) -> None:
+def until(serving: Serving, run: str, state: str) -> None:
+    """Wait until the run is in that state."""
+    with httpx.Client(base_url=serving.url, trust_env=False, timeout=60) as client:
+        while client.get(f"/v1/runs/{run}").json()["state"] != state:
+            time.sleep(0.05)
+
+
+def test_a_run_that_lost_its_model_is_retried_and_other_tabs_show_it(
+    opened: Page, browser: Browser, serving: Serving
+) -> None:
     start(opened, "Look away from A-17")
     expect(state(opened)).to_have_text("Halted")
     expect(opened.locator("#turns .end.bad")).to_contain_text("nobody is there")
-    opened.get_by_role("button", name="Retry").click()
-    expect(question(opened)).to_be_visible()
-    expect(opened.get_by_role("button", name="Retry")).to_be_hidden()
-    expect(turn(opened, 1).locator(".call.read .result")).to_have_text('{"customer_id":"C-204","total":129.9}')
+    with shown(browser, serving.url) as other:
+        other.goto(opened.url)
+        expect(state(other)).to_have_text("Halted")
+        opened.get_by_role("button", name="Retry").click()
+        for tab in (opened, other):
+            expect(question(tab)).to_be_visible()
+            expect(tab.get_by_role("button", name="Retry")).to_be_hidden()
+            result = turn(tab, 1).locator(".call.read .result")
+            expect(result).to_have_text('{"customer_id":"C-204","total":129.9}')
+            expect(result).to_have_count(1)
+
+
+def test_a_tab_shows_that_its_ended_run_was_followed_or_deleted_elsewhere(
+    opened: Page, browser: Browser, serving: Serving
+) -> None:
+    start(opened, "please ask", "inquiry")
+    asks = opened.get_by_role("region", name="The run asks")
+    expect(asks).to_be_visible()
+    with shown(browser, serving.url, refused="404") as other:
+        other.goto(opened.url)
+        expect(other.get_by_role("region", name="The run asks")).to_be_visible()
+        asks.get_by_role("button", name="A-17").click()
+        asks.get_by_role("button", name="Answer").click()
+        expect(opened.locator("#run-facts")).to_contain_text("continues from")
+        expect(other.locator("#run-facts")).to_contain_text("continues in")
+        expect(other.get_by_role("region", name="The run asks")).to_have_count(0)
+        run = other.url.rpartition("/")[2]
+        httpx.delete(f"{serving.url}/v1/runs/{run}", trust_env=False).raise_for_status()
+        expect(other.locator("#run-problem")).to_contain_text("there is no run")
 
 
 def test_a_run_is_started_watched_approved_with_a_change_and_read(opened: Page, serving: Serving) -> None:
@@ -250,15 +285,24 @@ def test_runs_are_filtered_and_paged(browser: Browser, tmp_path: Path) -> None:
     try:
         ended = {started(served, f"Look up {number}", "inquiry") for number in range(34)}
         waits = started(served, "Report on A-17")
+        until(served, waits, "waiting")
+        for run in ended:
+            until(served, run, "completed")
         with shown(browser, served.url) as tab:
-            rows = tab.locator("#runs > li")
-            tab.get_by_label("State").select_option("Completed")
+            rows, more = tab.locator("#runs > li"), tab.get_by_role("button", name="Show more runs")
             expect(rows).to_have_count(30)
-            tab.get_by_role("button", name="Show more runs").click()
+            held = list[Route]()
+            tab.route("**state=completed**", lambda route: held.append(route))  # noqa: PLW0108 - it marks its handler
+            tab.get_by_label("State").select_option("Completed")
+            expect(more).to_be_hidden()  # more of which list, while the new one is not there?
+            for route in held:
+                route.continue_()
+            tab.unroute("**state=completed**")
+            more.click()
             expect(rows).to_have_count(34)
             names = set(rows.locator("strong").all_inner_texts())
             assert names == ended
-            expect(tab.get_by_role("button", name="Show more runs")).to_be_hidden()
+            expect(more).to_be_hidden()
             tab.get_by_label("State").select_option("Waiting for a person")
             expect(rows).to_have_count(1)
             expect(rows).to_contain_text(waits)

@@ -182,12 +182,15 @@ by("more").addEventListener("click", () =>
 for (const id of ["by-state", "by-workflow"])
   by(id).addEventListener("change", async () => {
     list.shown = PAGE;
+    by("more").hidden = true; // its cursor is that of the list before
     await look();
     announce(list.cursor ? `${list.known.length} runs or more` : count(list.known.length, "run"));
   });
 by("filters").addEventListener("submit", (event) => event.preventDefault());
 setInterval(() => {
-  if (!document.hidden && !by("key").open) void look();
+  if (document.hidden || by("key").open) return;
+  void look();
+  void lookAgain();
 }, EVERY);
 
 // Starting a run
@@ -308,6 +311,21 @@ const watch = async (run) => {
     if (!signal.aborted) complain(by("run-problem"), error);
   }
   if (!signal.aborted) by("connection").textContent = "";
+};
+
+/** Show what happened to an ended run since, such as a retry in another tab: its stream has ended. */
+const lookAgain = async () => {
+  const run = shown;
+  const ended = () => run === shown && OVER.has(run?.view?.state);
+  if (!ended()) return;
+  try {
+    const view = await get(pathOf(run.id));
+    if (!ended() || JSON.stringify(view) === JSON.stringify(run.view)) return;
+    if (view.state === run.view.state && view.updated === run.view.updated) describe(run, view);
+    else open(run.id);
+  } catch (error) {
+    if (ended() && error.status === 404) complain(by("run-problem"), error);
+  }
 };
 
 const describe = (run, view) => {
