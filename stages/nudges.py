@@ -124,8 +124,8 @@ def repeats_beside(repeats: Sequence[Repeat]) -> str:
 
 
 def no_such_tool(name: str, nearest: str | None) -> str:
-    """A phrase: the tool does not exist, and which one was probably meant."""
-    return f"there is no tool named {quote(name, 60)!r}" + (f"; did you mean {nearest}?" if nearest else "")
+    """Sentences: the tool does not exist, and which one was probably meant."""
+    return f"there is no tool named {quote(name, 60)!r}." + (f" Did you mean {nearest}?" if nearest else "")
 
 
 def _maybe_meant(tools: Sequence[str], damage: str | None, *, words: bool) -> str:
@@ -179,7 +179,7 @@ def text_for_unfit(tool: str, wrong: Unfit) -> str:
     """What is wrong with a call that cannot be read, or that fits no tool."""
     match wrong:
         case UnknownTool(known=known, nearest=nearest):
-            return f"Not run: {no_such_tool(tool, nearest)}. Call one of: {listed(known)}."
+            return f"Not run: {no_such_tool(tool, nearest)} Call one of: {listed(known)}."
         case BadArguments(problems=problems, cut=cut):
             cause = "Your reply was cut off by its length limit, so the arguments are incomplete. " if cut else ""
             return (

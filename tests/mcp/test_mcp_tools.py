@@ -224,6 +224,12 @@ def test_a_program_that_has_ended_is_started_again_as_often_as_it_may_be(caplog:
     assert told.endswith("key=***")
 
 
+def test_the_last_words_of_a_server_are_whole() -> None:
+    dying = Stdio(["sh", "-c", "echo /abc/def failed >&2; exit 3"])
+    with pytest.raises(McpError, match=re.escape("it said last: /abc/def failed")), McpTools({"dying": dying}):
+        pass
+
+
 def test_servers_that_cannot_be_reached_are_all_named_without_secrets(capfd: pytest.CaptureFixture[str]) -> None:
     servers: dict[str, Stdio | Http] = {
         "silent": odd("silent", connect_timeout=1.0),

@@ -538,7 +538,7 @@ def test_a_saved_state_remembers_what_a_cancellation_left_in_doubt() -> None:
 
     ended = asyncio.run(go())
     assert paid == ["paid"]
-    assert "the run was cancelled before its result came" in answers(ended)[0]
+    assert "the run was interrupted before its result came" in answers(ended)[0]
     assert ended.halt == UNKNOWN
 
 
