@@ -89,11 +89,17 @@ def test_arguments_are_checked_against_the_whole_schema_before_they_are_sent(goo
     assert "integer" in told
 
 
-def test_what_a_server_says_went_wrong_is_an_error_that_the_model_may_correct(good: Tools) -> None:
+def test_what_a_server_says_went_wrong_is_an_error_that_the_model_may_correct(
+    good: Tools, caplog: pytest.LogCaptureFixture
+) -> None:
     (came,) = results(good, call("good_refuse", why="no"))
     assert isinstance(came, Failed)
     assert (came.error, came.counted) == ("McpToolError", True)
     assert "refused: no" in came.message
+    (logged,) = [record for record in caplog.records if record.name == "forge.tools"]
+    assert "the tool good_refuse raised McpToolError: " in logged.getMessage()
+    assert "refused: " in logged.getMessage()
+    assert logged.exc_text is None
 
 
 def test_progress_is_heard_and_not_shown_to_the_model(good: Tools) -> None:
