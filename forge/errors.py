@@ -145,8 +145,16 @@ class McpError(ForgeError):
     """MCP servers cannot be reached or did not list their tools; the message gives the reason for each."""
 
 
+class McpToolError(Exception):
+    """An error that an MCP server reported for a call, which the model may correct. It is logged in one line."""
+
+
 class UnsureError(ForgeError):
     """The model was not sure enough of its call, and the workflow stops in that case."""
+
+
+class StoppedError(ForgeError):
+    """A rule of the workflow's own, such as a guard or a stage, ended the run."""
 
 
 class WorkerStopped(ForgeError):  # noqa: N818 - what happened is in the name
@@ -255,6 +263,8 @@ def explain(halt: Halt) -> str:
                 f"the model was not sure enough of its call {tool} {arguments}: {known}, and the workflow asks for "
                 f"{below:.0%} (unsure=…). It was not run. Decide it yourself, try a larger model, or lower that"
             )
+        case halts.Stopped(reason=reason):
+            return f"stopped by a rule of the workflow: {reason}"
         case halts.JournalFailed(problem=problem):
             return f"{problem}. The run was stopped because its next steps could not be recorded"
         case halts.Cancelled(turns=turns):
@@ -327,6 +337,8 @@ def _error_class(halt: Halt) -> type[ForgeError]:
             return ApprovalError
         case halts.Unsure():
             return UnsureError
+        case halts.Stopped():
+            return StoppedError
         case halts.JournalFailed():
             return JournalError
         case halts.Cancelled():

@@ -124,8 +124,8 @@ def _executed(state: State, batch: Batch, effect: Execute, outcome: Results) -> 
     return replace(state, ledger=replace(paid, in_doubt=doubtful), phase=Executed(batch=came))
 
 
-_NOT_READ = "the run was cancelled before its result came"
-_NOT_STARTED = "the run was cancelled before it was started"
+_NOT_READ = "the run was interrupted before its result came"
+_NOT_STARTED = "the run was interrupted before it was started"
 
 
 def interrupt(state: State, *, begun: bool = True) -> State:

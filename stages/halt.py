@@ -120,6 +120,15 @@ class Unsure(Struct, frozen=True, kw_only=True, tag="unsure"):
     below: float
 
 
+class Stopped(Struct, frozen=True, kw_only=True, tag="stopped"):
+    """A rule of the workflow's own, such as a guard or a stage, ended the run. Forge itself never returns it.
+
+    `reason` is shown to people. As an exception: `forge.errors.StoppedError`.
+    """
+
+    reason: str
+
+
 class JournalFailed(Struct, frozen=True, kw_only=True, tag="journal_failed"):
     """The run's journal can no longer be written: the disk or the journal is full, or another program changed the file.
 
@@ -148,6 +157,7 @@ Halt = (
     | OutcomeUnknown
     | ApprovalNeeded
     | Unsure
+    | Stopped
     | JournalFailed
     | Cancelled
 )

@@ -492,7 +492,7 @@ def unmarked(objection: Objection) -> str:
         case OnlyRepeats(repeats=repeats, allowed=allowed):
             return f"{_each(repeats)}{may_call(allowed)}"
         case UnknownTool(known=known, nearest=nearest):
-            return f"Not run: {no_such_tool(tool, nearest)}. Call one of: {listed(known)}."
+            return f"Not run: {no_such_tool(tool, nearest)} Call one of: {listed(known)}."
         case BadArguments(problems=problems, cut=cut):
             cause = "Your reply was cut off by its length limit, so the arguments are incomplete. " if cut else ""
             return (
@@ -587,8 +587,8 @@ def repeats_beside(repeats: Sequence[Repeat]) -> str:
 
 
 def no_such_tool(name: str, nearest: str | None) -> str:
-    """A phrase: the tool does not exist, and which one was probably meant."""
-    return f"there is no tool named {quote(name, 60)!r}" + (f"; did you mean {nearest}?" if nearest else "")
+    """Sentences: the tool does not exist, and which one was probably meant."""
+    return f"there is no tool named {quote(name, 60)!r}." + (f" Did you mean {nearest}?" if nearest else "")
 
 
 def _maybe_meant(tools: Sequence[str], damage: str | None, *, words: bool) -> str:

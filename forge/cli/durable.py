@@ -101,7 +101,7 @@ def run_list(options: argparse.Namespace) -> int:
     for run in page.runs:
         _show(console, run)
     if not page.runs:
-        console.say("no runs; start one with forge runs start")
+        console.say("no durable runs; start one with forge runs start. For journals of forge run: forge runs")
     if page.cursor:
         console.say(f"More: forge runs list --cursor {page.cursor}", "dim")
     return 0

@@ -85,7 +85,7 @@ class _Line(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def _with_last(steps: Iterator[Step], to: int | None) -> Iterator[tuple[Step, bool]]:
-    """The steps up to `to`, each with whether it is the last."""
+    """The steps up to `to`, each with whether it is the last; a ForgeError after that if there are fewer."""
     step = next(steps)
     while step.number != to:
         following = next(steps, None)
@@ -94,6 +94,8 @@ def _with_last(steps: Iterator[Step], to: int | None) -> Iterator[tuple[Step, bo
         yield step, False
         step = following
     yield step, True
+    if to is not None and step.number < to:
+        raise ForgeError(f"--to {to}: the journal ends at state {step.number}")
 
 
 def _walk(console: Console, steps: Iterator[Step], to: int | None) -> None:

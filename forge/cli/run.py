@@ -241,13 +241,19 @@ def run_runs(options: argparse.Namespace) -> int:
     console = Console()
     if not found:
         told = f"no runs are recorded in {folder} yet; forge run and forge demo write their journals there"
-        console.say(told)
+        console.say(f"{told}, unless --journal names another file. For durable runs: forge runs list")
     for one in found:
         if isinstance(one, JournalError):
             console.say(printable(str(one)), "dim")
         else:
             _show(console, one)
+    if any(isinstance(one, Glance) and _resumable(one) for one in found):
+        console.say("In place of the words in capitals, write what the run was started with.", "dim")
     return 0
+
+
+def _resumable(run: Glance) -> bool:
+    return run.state == "open" and not run.redacted
 
 
 def _show(console: Console, run: Glance) -> None:
@@ -263,7 +269,7 @@ def _show(console: Console, run: Glance) -> None:
     console.say(Text.assemble((printable(run.workflow), "bold"), (facts, "dim")))
     console.show(LabelledText(run.state, printable(run.outcome), label_style=_COLOURS[run.state]))
     console.show(LabelledText("journal", run.path))
-    if run.state == "open" and not run.redacted:
+    if _resumable(run):
         # The journal contains neither the workflow's or task's file nor the server.
         given = {"--seed": run.seed, "--temperature": run.temperature, "--max-tokens": run.max_tokens}
         words = [word for name, value in given.items() if value is not None for word in (name, str(value))]

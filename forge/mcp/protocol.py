@@ -36,7 +36,7 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from returns.result import Failure, Result
 
-from forge.errors import McpError, ToolFailed, ToolOutcomeUnknown
+from forge.errors import McpError, McpToolError, ToolFailed, ToolOutcomeUnknown
 from forge.outcome import Finished, Halted
 from forge.tools.definition import ToolOptions
 from forge.workflow.workflow import Workflow
@@ -82,10 +82,6 @@ UNREADABLE = -32099
 
 UNREACHABLE = -32098
 """Error code of our transports: the call did not reach the server."""
-
-
-class McpToolError(Exception):
-    """An error reported by the server, which the model may correct."""
 
 
 def fault_of(code: int, message: str, server: str, seconds: float, words: str) -> Exception:

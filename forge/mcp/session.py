@@ -11,9 +11,9 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult, Implementation, Tool
 from pydantic import ValidationError
 
-from forge.errors import McpError, ToolFailed
+from forge.errors import McpError, McpToolError, ToolFailed
 from forge.masking import Hidden
-from forge.mcp.protocol import Listing, McpServer, McpToolError, Stdio, fault_of, value_of
+from forge.mcp.protocol import Listing, McpServer, Stdio, fault_of, value_of
 from forge.mcp.transports import HttpTransport, StdioTransport
 from forge.observation import McpCalled, Observed
 from stages.schema.value import Json

@@ -99,7 +99,8 @@ class StdioTransport:
         """The exit code if it exited by itself, and its last output besides messages."""
         code = "" if self._code is None else f"it ended with exit code {self._code}"
         odd = f"it wrote what is no message: {self._odd!r}" if self._odd else ""
-        said = " / ".join(bytes(self._said).decode(errors="replace").splitlines()[-_LINES:]).strip(" /")
+        last = bytes(self._said).decode(errors="replace").strip().splitlines()[-_LINES:]
+        said = " / ".join(filter(None, map(str.strip, last)))
         return "; ".join(filter(None, (code, odd, said and f"it said last: {said}")))
 
     async def _listen(self, process: asyncio.subprocess.Process) -> None:

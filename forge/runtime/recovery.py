@@ -91,7 +91,9 @@ def _refuse_another(journal: Journal, setup: Setup, path: str | Path) -> None:
     """JournalError if the run was recorded with another model, mode or context: its next request would not fit."""
     if found := differences(_of_requests(journal.header.setup), _of_requests(setup)):
         raise JournalError(
-            f"{path} was recorded with another model or other settings:\n{as_lines(found, ('recorded', 'now'))}"
+            f"{path} was recorded with another model or other settings:\n{as_lines(found, ('recorded', 'now'))}\n"
+            "Resume it with those that were recorded; to continue with others, take the last state of "
+            "forge.journal.states and call forge.resume (docs/tools.md)"
         )
 
 

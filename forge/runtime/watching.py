@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from forge import observation
 from forge.callbacks import Asker, OnChunk
 from forge.connection import Connection, Sender
+from forge.errors import McpToolError
 from forge.interpreters import Interpreter, Runner, interpreter, nobody
 from forge.interpreters.threads import unheard
 from forge.interpreters.tools import words_of
@@ -83,16 +84,17 @@ class Raised:
         self._errors: deque[tuple[str, Exception]] = deque(maxlen=_KEPT)
 
     def __call__(self, call: ToolCall, error: Exception) -> None:
-        """Log the exception with its traceback, and keep it."""
+        """Log the exception, with its traceback unless a server reported the error, and keep it."""
         self._errors.append((call.id, error))
         if not _log.isEnabledFor(logging.WARNING):
             return
         said = "run %s: the tool %s raised %s"
-        names = (self._run[:8] or "-", call.name, type(error).__name__)
+        told, reported = self._told(call, error), isinstance(error, McpToolError)
+        names = (self._run[:8] or "-", call.name, told if reported else type(error).__name__)
         known = {"run": self._run}
         record = _log.makeRecord(_log.name, logging.WARNING, __file__, 0, said, names, None, extra=known)
         # Not as exc_info: some handlers record the local variables that a live traceback gives access to.
-        record.exc_text = self._told(call, error)
+        record.exc_text = None if reported else told
         _log.handle(record)
 
     def cause_of(self, halted: Halted) -> Halted:
@@ -115,8 +117,11 @@ class Raised:
             return printable((re.sub(rf"(?<!\w)(?:{short})(?!\w)", MASK, shown) if short else shown)[:_LONGEST])
 
         def told(one: BaseException) -> str:
+            named = f"{printable(type(one).__name__)}: {words(one)}"
+            if isinstance(one, McpToolError):
+                return named  # the traceback would show only how forge reads the server's answer
             frames = "".join(traceback.format_tb(_of_the_tool(one.__traceback__), -_FRAMES))
-            return f"Traceback (most recent call last):\n{frames}{printable(type(one).__name__)}: {words(one)}"
+            return f"Traceback (most recent call last):\n{frames}{named}"
 
         return "\n\n".join(told(one) for one in reversed(_chain(error)))
 

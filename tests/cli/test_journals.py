@@ -77,6 +77,14 @@ def test_it_stops_at_a_state_and_shows_all_of_it(folder: Path) -> None:
         assert part in done.stdout, done.stdout
 
 
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_a_state_beyond_the_end_is_an_error_after_the_last_one(folder: Path, form: tuple[str, ...]) -> None:
+    done = forge(folder, "replay", "run.jsonl", "--workflow", "flow.py:workflow", "--to", "99", *form)
+    assert done.returncode == 2
+    assert '"state":' in done.stdout if form else "[0] user_input, turn 0  Go." in done.stdout
+    assert "--to 99: the journal ends at state 13" in done.stderr
+
+
 def test_states_as_json_lines_the_last_one_whole(folder: Path) -> None:
     done = forge(folder, "replay", "run.jsonl", "--workflow", "flow.py:workflow", "--json", "--to", "6")
     lines = [json.loads(line) for line in done.stdout.splitlines()]

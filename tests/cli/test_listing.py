@@ -151,10 +151,13 @@ def test_runs_are_listed_with_how_to_go_on(tmp_path: Path) -> None:
         "--backend",
         "BACKEND",
     ]
+    assert "In place of the words in capitals, write what the run was started with." in done.stdout
     assert "none.jsonl is not a journal" in done.stdout
     told = json.loads(forge("runs", "journals", str(folder), "--json", "--last", "1").stdout)
     assert [(one["path"], one["state"]) for one in told] == [(str(begun), "open")]
-    assert "no runs are recorded" in forge("runs", FORGE_STATE=str(tmp_path / "none")).stdout
+    empty = forge("runs", FORGE_STATE=str(tmp_path / "none")).stdout
+    assert "no runs are recorded" in empty
+    assert "unless --journal names another file. For durable runs: forge runs list" in empty
     assert forge("runs", "journals", str(tmp_path / "none")).returncode == 2
 
 

@@ -31,9 +31,15 @@ from forge.runtime.watching import Watching
 from forge.tools import Tool
 from forge.workflow.workflow import StepOptions
 from stages.confidence import measure
+from stages.halt import Halt
 from tests.docs.pages import block, page
 
 GROUPS = (Workflow, Limits, Context, Calls, Agent, Guardrails)
+
+
+def test_every_halt_is_in_the_table() -> None:
+    rows = page("workflow").split("| halt |")[1].split("\n\n")[0]
+    assert re.findall(r"^\| `(\w+)`", rows, re.MULTILINE) == [halt.__name__ for halt in get_args(Halt)]
 
 
 def test_every_command_is_on_its_page() -> None:

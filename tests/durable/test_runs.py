@@ -290,7 +290,7 @@ async def test_a_waiting_run_is_cancelled(tmp_path: Path) -> None:
         await runs.cancel(run)
         halted = (await runs.result(run)).failure()
         assert isinstance(halted.halt, Cancelled)
-        assert "pay: the run was cancelled before it was started" in str(halted.state.history[-1])
+        assert "pay: the run was interrupted before it was started" in str(halted.state.history[-1])
         assert (await runs.get(run)).state == "cancelled"
         assert "it is cancelled" in await refused(runs.answer(run, Approved(digest=digest_of(waiting))))
         assert "only a run that failed, or whose model's server" in await refused(runs.retry(run))

@@ -89,11 +89,17 @@ def test_arguments_are_checked_against_the_whole_schema_before_they_are_sent(goo
     assert "integer" in told
 
 
-def test_what_a_server_says_went_wrong_is_an_error_that_the_model_may_correct(good: Tools) -> None:
+def test_what_a_server_says_went_wrong_is_an_error_that_the_model_may_correct(
+    good: Tools, caplog: pytest.LogCaptureFixture
+) -> None:
     (came,) = results(good, call("good_refuse", why="no"))
     assert isinstance(came, Failed)
     assert (came.error, came.counted) == ("McpToolError", True)
     assert "refused: no" in came.message
+    (logged,) = [record for record in caplog.records if record.name == "forge.tools"]
+    assert "the tool good_refuse raised McpToolError: " in logged.getMessage()
+    assert "refused: " in logged.getMessage()
+    assert logged.exc_text is None
 
 
 def test_progress_is_heard_and_not_shown_to_the_model(good: Tools) -> None:
@@ -222,6 +228,12 @@ def test_a_program_that_has_ended_is_started_again_as_often_as_it_may_be(caplog:
     (told,) = [one.message for one in caplog.records if "started again" in one.message]
     assert told.startswith("the MCP server odd is started again: it ended with exit code 3; it said last: Traceback")
     assert told.endswith("key=***")
+
+
+def test_the_last_words_of_a_server_are_whole() -> None:
+    dying = Stdio(["sh", "-c", "echo /abc/def failed >&2; exit 3"])
+    with pytest.raises(McpError, match=re.escape("it said last: /abc/def failed")), McpTools({"dying": dying}):
+        pass
 
 
 def test_servers_that_cannot_be_reached_are_all_named_without_secrets(capfd: pytest.CaptureFixture[str]) -> None:

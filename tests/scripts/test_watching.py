@@ -233,7 +233,7 @@ def test_what_came_at_the_moment_of_the_cancellation_is_not_thrown_away() -> Non
     halted = result.failure()
     assert halted.halt == Cancelled(turns=1, completed=("look",))
     texts = [m.text for m in halted.state.history if isinstance(m, Tool)]
-    assert texts == ["look", "look", "[NotRun] finish: the run was cancelled before it was started"]
+    assert texts == ["look", "look", "[NotRun] finish: the run was interrupted before it was started"]
     assert log == ["look", "look"]
 
 

@@ -101,7 +101,7 @@ def test_calls_of_the_form_that_was_asked_for_are_read_even_without_rescue() -> 
 
 def test_a_text_that_was_meant_as_a_call_says_what_is_wrong_with_it() -> None:
     reading = NATIVE(Reply(text='<tool_call>{"name":"lok","arguments":{}}</tool_call>'))
-    assert (reading.calls, reading.damage) == ((), "there is no tool named 'lok'; did you mean look?")
+    assert (reading.calls, reading.damage) == ((), "there is no tool named 'lok'. Did you mean look?")
     assert NATIVE(Reply(text="Hello.")).damage is None
 
 
