@@ -201,12 +201,16 @@ def _first_asked(given: ServerRequest, request: ServerRequest, model: Model, *, 
 
 
 def adapted(request: ServerRequest, name: str, dialect: Dialect) -> ServerRequest:
-    """The client's request as this backend takes it: for the configured model, in its dialect; else unchanged."""
+    """The client's request as this backend takes it: for the configured model, in its dialect; else unchanged.
+
+    An option that the backend lacks is passed on, so that the client hears of it.
+    """
     if not dialect.adapts and name in ("", request.model):
         return request
     given = fields(request)
     wanted = {"model": Raw(msgspec.json.encode(name))} if name and name != request.model else {}
-    own = in_dialect({**given, **wanted}, dialect)
+    lacking = {option: value for option, value in given.items() if dialect.option_names.get(option) == ""}
+    own = lacking | in_dialect({**given, **wanted}, dialect)
     return request if own == given else replace(request, body=msgspec.json.encode(own))
 
 
