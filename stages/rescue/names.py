@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Collection, Mapping
-from functools import lru_cache
 from typing import Self
 
 import msgspec
@@ -44,13 +43,8 @@ class Names(Struct, frozen=True):
             return self
         # In JSON, a name may have a line break.
         letters = text + text.replace("\\n", "") if "\\n" in text else text
-        bare = letters.encode().translate(_LOWER, _NO_LETTERS).decode()
-        sought = [*self.spelt]
-        if len(sought) > _FEW:
-            # Where a name occurs, the text in pieces of four letters has it in such pieces, but for its two ends.
-            fours = {bare[at : at + 4] for at in range(0, len(bare), 4)}
-            sought = [key for key in sought if len(key) < 7 or any(fours.issuperset(cut) for cut in _fours(key))]
-        spelt = {key: self.spelt[key] for key in sought if key in bare or not key.isascii()}
+        bare = letters.encode(errors="replace").translate(_LOWER, _NO_LETTERS).decode()
+        spelt = {key: names for key, names in self.spelt.items() if key in bare or not key.isascii()}
         cut = _CUT.search(text, len(text) - _LONGEST_CUT)
         if cut and (begun := [name for name in self.known if name.startswith(cut[0])]):
             spelt.update({key: self.spelt[key] for key in map(spelling, begun)})
@@ -119,12 +113,6 @@ def names_of(known: Collection[str] | Mapping[str, tuple[str, ...]] | Names) -> 
     if isinstance(known, Names):
         return known
     return Names(known) if len(known) <= _FEW else indexed(known)
-
-
-@lru_cache(maxsize=5_000)
-def _fours(key: str) -> tuple[tuple[str, ...], ...]:
-    """The whole pieces of four letters that a name has in a text cut into such pieces, for each way to cut it."""
-    return tuple(tuple(key[at : at + 4] for at in range(begin, len(key) - 3, 4)) for begin in range(4))
 
 
 def indexed(known: Collection[str] | Mapping[str, tuple[str, ...]]) -> Names:
