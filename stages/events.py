@@ -183,7 +183,7 @@ class HeldBack(Struct, frozen=True, kw_only=True, tag="held_back"):
     @property
     def what(self) -> str:
         """What is held back, in words."""
-        return f"{'some values of ' if self.values else ''}{', '.join(self.tools)}"
+        return f"{'with limited values' if self.values else 'not offered'}: {', '.join(self.tools)}"
 
     @property
     def why(self) -> str:

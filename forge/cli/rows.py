@@ -21,10 +21,10 @@ _STYLES = MappingProxyType(
         "done": ("bold green", "bold"),
         "failed": ("yellow", ""),
         "halted": ("bold", "bold red"),
-        "held": ("dim", "dim"),
         "mode": ("yellow", ""),
         "note": ("dim", "dim"),
         "nudge": ("yellow", ""),
+        "offer": ("dim", "dim"),
         "prefix": ("dim", "dim"),
         "progress": ("dim", "dim"),
         "result": ("green", ""),
@@ -78,7 +78,7 @@ def rows(event: events.Event | Delta) -> Iterator[LabelledText]:
         case events.Warned(kind=kind, text=text):
             yield run_row("note" if kind is Kind.PROGRESS_NOTE else "warning", text)
         case events.HeldBack(what=what, why=why):
-            yield run_row("held", f"not offered: {what} ({why})")
+            yield run_row("offer", f"{what} ({why})")
         case events.SummaryAsked(messages=messages):
             yield run_row("summary", f"asked for, of the first {messages} messages")
         case events.SummaryFailed(problem=problem):

@@ -99,7 +99,7 @@ def _line(event: events.Event | Delta) -> str:
         case events.Nudged(kind=kind) | events.Warned(kind=kind):
             return f"model told: {kind.value}"
         case events.HeldBack(turn=turn, what=what, why=why):
-            return f"turn {turn}: not offered: {what} ({why})"
+            return f"turn {turn}: {what} ({why})"
         case events.SummaryAsked(turn=turn, messages=count):
             return f"turn {turn}: summary asked for, of {count} messages"
         case events.HistoryCompacted(compaction=cut):

@@ -154,7 +154,7 @@ export class Timeline {
     warned: (event) => this.#into(event, noted("warned", "Told", event.text)),
     steered: (event) => this.#into(event, noted("user", "User, while it worked", event.text)),
     held_back: (event) =>
-      this.#into(event, make("p", "aside", "Not offered: ", inert(event.tools.join(", ")), ". ", inert(event.explanation))),
+      this.#into(event, make("p", "aside", event.values ? "With limited values: " : "Not offered: ", inert(event.tools.join(", ")), ". ", inert(event.explanation))),
     summary_asked: (event) => {
       this.#asked = performance.now();
       this.#into(event, make("p", "aside", `Asked for a summary of ${count(event.messages, "message")}`));
