@@ -185,7 +185,7 @@ class HeldBack(Struct, frozen=True, kw_only=True, tag="held_back"):
     @property
     def what(self) -> str:
         """What is held back, in words."""
-        return f"{'some values of ' if self.values else ''}{', '.join(self.tools)}"
+        return f"{'with limited values' if self.values else 'not offered'}: {', '.join(self.tools)}"
 
     @property
     def why(self) -> str:
@@ -323,8 +323,8 @@ def told(event: Notice) -> Told:
             label = "note" if kind is Kind.PROGRESS_NOTE else "warning"
             return Told(label, text, "Told", text, log=f"model told: {kind.value}")
         case HeldBack(turn=turn, what=what, why=why):
-            row = f"not offered: {what} ({why})"
-            return Told("held", row, f"Not offered: {what}. {why}", log=f"turn {turn}: {row}")
+            row = f"{what} ({why})"
+            return Told("offer", row, f"{what[0].upper()}{what[1:]}. {why}", log=f"turn {turn}: {row}")
         case SummaryFailed(problem=problem):
             title = "The summary cannot be used"
             return Told("summary", f"not used: {problem}", title, problem, log="the summary cannot be used")

@@ -301,9 +301,9 @@ NARROWINGS: Mapping[str, Narrowing] = MappingProxyType(
         ),
         "refused_call": Narrowing(without_refused_call, "its call was just refused"),
         "answer_only": Narrowing(answer_only, "the last reply only made a call again, so the next one is the answer"),
-        "seen_values": Narrowing(seen_values, "its grounded arguments must be values that were seen", always=True),
-        "looked_up_values": Narrowing(looked_up_values, "others were not looked up yet", always=True),
-        "given_numbers": Narrowing(given_numbers, "calculations must use numbers that were seen", always=True),
+        "seen_values": Narrowing(seen_values, "grounded arguments take only values that were seen", always=True),
+        "looked_up_values": Narrowing(looked_up_values, "those that were not looked up yet come first", always=True),
+        "given_numbers": Narrowing(given_numbers, "calculations take only numbers that were seen", always=True),
     }
 )
 """Every narrowing, in the order in which they apply, by its name in `Rules.without` and `forge ablate`."""

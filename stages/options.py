@@ -475,7 +475,16 @@ def _wrong_arguments(known: _Parameters, args: tuple[object, ...], kwargs: Mappi
         given |= rest
         hints = {**hints, **dict.fromkeys(rest, hints.get(known.rest, object))}
     wrong = wrong_options({name: one for name, one in given.items() if name in hints}, hints, deep=False)
-    return tuple(sentence for several in wrong.values() for sentence in several)
+    by_name = [name for name in hints if name not in {*known.positional, known.rest, "return"} and name not in given]
+
+    def meant(name: str) -> str:
+        """The first option passed by name that fits a value passed by position, unless such values fit anywhere."""
+        if name in kwargs or isinstance(given[name], str | int | float | None):
+            return ""
+        fit = next((one for one in by_name if not wrong_options({one: given[name]}, hints)), "")
+        return f". Did you mean {fit}=…?" if fit else ""
+
+    return tuple(f"{sentence}{meant(name)}" for name, several in wrong.items() for sentence in several)
 
 
 @cache

@@ -329,6 +329,8 @@ def test_mistakes_are_said_at_once() -> None:
     with pytest.raises(DefinitionError) as caught:
         Guardrails(tools=["a"], required_steps=["b"], terminal_tool="c")
     assert len(caught.value.problems) == 2
+    with pytest.raises(DefinitionError, match=r"must be a Workflow or None\. Did you mean tools=…\?"):
+        Guardrails([look])  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(DefinitionError, match="not a tool of the OpenAI or Anthropic API"):
         Guardrails(tools=[{"function": {"nam": "x"}}], terminal_tool="c")
     wrong = {"name": "x", "input_schema": {"type": "object", "properties": 3}}

@@ -178,7 +178,12 @@ def _locked(path: Path) -> Iterator[None]:
     except OSError as error:
         raise _unwritable(path, error) from None
     with lock:
-        yield
+        try:
+            yield
+        finally:
+            if not path.exists() and [*folder.iterdir()] == [folder / "lock"]:  # refused before the first run
+                (folder / "lock").unlink()
+                folder.rmdir()
 
 
 def _of_rows(path: Path) -> bool:

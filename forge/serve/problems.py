@@ -129,8 +129,8 @@ def read(decoder: msgspec.json.Decoder[_T], body: bytes) -> _T:
         field = ".".join(part for part in (parent, named[1] if named else "") if part and part != "...")
         structs = [one for one in get_args(decoder.type) or (decoder.type,) if hasattr(one, "__struct_fields__")]
         meant = ""
-        if named and not parent:
-            meant = did_you_mean(named[1], [name for one in structs for name in one.__struct_fields__])
+        if named and not parent and "unknown field" in text:
+            meant = "." + did_you_mean(named[1], [name for one in structs for name in one.__struct_fields__])
         elif field == "type":
             meant = f"; use one of {', '.join(sorted(str(one.__struct_config__.tag) for one in structs))}"
         raise ProblemError("wrong-field", _AT.sub("", text) + meant, field=field) from None

@@ -30,6 +30,7 @@ from forge.mcp import Http, Stdio
 from forge.runtime.watching import Watching
 from forge.tools import Tool
 from forge.workflow.workflow import StepOptions
+from stages import events
 from stages.confidence import measure
 from stages.halt import Halt
 from tests.docs.pages import block, page
@@ -40,6 +41,11 @@ GROUPS = (Workflow, Limits, Context, Calls, Agent, Guardrails)
 def test_every_halt_is_in_the_table() -> None:
     rows = page("workflow").split("| halt |")[1].split("\n\n")[0]
     assert re.findall(r"^\| `(\w+)`", rows, re.MULTILINE) == [halt.__name__ for halt in get_args(Halt)]
+
+
+def test_every_type_of_event_is_on_the_page_of_the_server() -> None:
+    (types,) = re.findall(r"^The types are (.*?):", page("served"), re.MULTILINE)
+    assert re.findall(r"`(\w+)`", types) == [event.__struct_config__.tag for event in get_args(events.Event)]
 
 
 def test_every_command_is_on_its_page() -> None:

@@ -42,6 +42,12 @@ def test_what_is_no_file_of_results_is_left_as_it_is(tmp_path: Path, content: by
     assert file.read_bytes() == content
 
 
+def test_what_is_refused_before_the_first_run_leaves_nothing_behind(tmp_path: Path) -> None:
+    with pytest.raises(ForgeError, match="no room"), RowFile.locked(tmp_path / "results.jsonl"):
+        raise ForgeError("no room")
+    assert [*tmp_path.iterdir()] == []
+
+
 @pytest.mark.parametrize("cut", [4, 70])
 def test_a_first_row_that_was_begun_and_never_ended_is_cut_off(tmp_path: Path, cut: int) -> None:
     file = tmp_path / "results.jsonl"

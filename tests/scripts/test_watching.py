@@ -149,7 +149,7 @@ async def test_cancelling_during_a_tool_answers_its_call() -> None:
     halted = (await running).failure()
     assert halted.halt == Cancelled(turns=1, completed=())
     assert_answered(halted.state.history)
-    assert ["cancelled" in m.text for m in halted.state.history if isinstance(m, Tool)] == [True, True]
+    assert ["interrupted" in m.text for m in halted.state.history if isinstance(m, Tool)] == [True, True]
 
 
 async def test_a_run_that_is_cancelled_before_it_begins_sends_nothing() -> None:

@@ -203,7 +203,7 @@ def test_workflows_say_what_a_form_needs(client: httpx.Client) -> None:
         ({**QUICK, "message": " "}, (422, "wrong-field", "message"), "is empty"),
         ({"workflow": "quick"}, (422, "wrong-field", "message"), "missing required"),
         ({**QUICK, "extra": 1}, (422, "wrong-field", "extra"), "unknown field"),
-        ({**QUICK, "mesage": "x"}, (422, "wrong-field", "mesage"), "Did you mean message?"),
+        ({**QUICK, "mesage": "x"}, (422, "wrong-field", "mesage"), "field `mesage`. Did you mean message?"),
         ({**QUICK, "variables": {}}, (422, "wrong-field", "variables"), "no 'who'"),
         ({**QUICK, "variables": {"who": 1}}, (422, "wrong-field", "variables"), "Expected `str`"),
         ({**QUICK, "priority": 0}, (422, "wrong-field", "priority"), ">= 1"),
@@ -217,6 +217,11 @@ def test_a_start_that_is_wrong(client: httpx.Client, body: object, refusal: tupl
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     answer = client.post("/v1/runs", content=content, headers={"content-type": "application/json"})
     assert says in problem(answer, *refusal)
+
+
+def test_a_field_that_is_missing_is_no_misspelling(client: httpx.Client) -> None:
+    detail = problem(client.post("/v1/runs", json={"workflow": "quick"}), 422, "wrong-field", "message")
+    assert detail == "Object missing required field `message`"
 
 
 def test_answers_that_are_wrong(client: httpx.Client) -> None:

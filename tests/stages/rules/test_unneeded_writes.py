@@ -299,6 +299,7 @@ def test_what_is_withheld_is_told_once_with_what_to_do() -> None:
     desk.run(READ, "She is on her way.")
     (held,) = (one for one in desk.events if isinstance(one, events.HeldBack))
     assert (held.tools, held.by) == (("send_message",), "withheld")
+    assert held.what == "not offered: send_message"
     assert "optional_steps" in held.why
 
 
