@@ -56,7 +56,7 @@ def test_links_lead_somewhere() -> None:
 
 
 def test_names_in_the_pages_exist() -> None:
-    attributes = {value for value in vars(telemetry_names).values() if isinstance(value, str)}
+    attributes = {v for v in (*vars(telemetry_names).values(), *telemetry_names.NOTICES.values()) if isinstance(v, str)}
     for document in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
         text = document.read_text()
         for name in re.findall(r"\b(?:forge|stages)(?:\.\w+)+", text):
