@@ -156,7 +156,7 @@ worded now; 2 of 30 and 2 of 7 with 'If not, reply "no"'; 8 of 12 and 5 of 12 wi
 question is worded for safety. The 1.5B model was not asked.
 
 Processor time of `rescue` in µs, the least of 12 to 3,000 runs in turns with the peer, on 26 November, on a machine \
-with much other work (2.5 to 3 times as slow as a quiet one). *Before* is 96b93aff, *now* is with what a long text \
+with much other work. *Before* is 96b93aff, *now* is with what a long text \
 names looked up once (`Names.within`); *peer* is the parser of forge-guardrails 0.10.0, *ratio* is now to peer in \
 the same run, because the runs differ by a fifth. The tools' names are prepared, as a reader of replies has them. \
 The texts are those of `benchmarks/test_rescue.py`, and four of tools that do not exist.
