@@ -225,26 +225,29 @@ class MaskedPieces:
 
     def __init__(self, hidden: Hidden) -> None:
         self._hidden = hidden
-        self._held: _Words | None = None
+        self._held: dict[tuple[type[_Words], int], _Words] = {}
+        """By the part of the reply that it belongs to: calls may arrive in turns."""
 
     def shown(self, piece: Piece) -> Iterator[Piece]:
         """What can be shown once this piece is there."""
-        held, self._held = self._held, None
-        if held is not None and isinstance(piece, _Words) and _part(piece) == _part(held):
-            piece = _worded(piece, _words(held) + _words(piece))
-        elif held is not None:
-            yield held
         match piece:
             case TextDelta() | ReasoningDelta() | CallDelta():
-                words = self._hidden.without(_words(piece))
+                held = self._held.pop(_part(piece), None)
+                words = self._hidden.without((_words(held) if held else "") + _words(piece))
                 cut = self._hidden.beginning(words)
+                sealed = piece.sealed if isinstance(piece, ReasoningDelta) else ""
+                if sealed:  # a whole thought, which says the words once more
+                    yield replace(piece, text=words, sealed=self._hidden.without(sealed))
+                    return
                 if cut < len(words):
-                    self._held = _worded(piece, words[cut:])
+                    self._held[_part(piece)] = _worded(piece, words[cut:])
                 if cut:
                     yield _worded(piece, words[:cut])
             case CallStarted(name=name, id=call_id):
                 yield replace(piece, name=self._hidden.without(name), id=self._hidden.without(call_id))
             case Ended():
+                yield from self._held.values()
+                self._held.clear()
                 end = masked_reply(Reply(finish=piece.finish, sealed=piece.sealed, tokens=piece.tokens), self._hidden)
                 yield replace(piece, finish=end.finish, sealed=end.sealed, tokens=end.tokens)
             case _:

@@ -341,7 +341,7 @@ def told(event: Notice) -> Told:
             label = "prefix" if lost > (kept + lost) // 4 else ""
             row = f"{kept} of {kept + lost} tokens of the last prompt kept ({cause})"
             log = f"turn {turn}: {lost} of {kept + lost} tokens of the last prompt changed ({cause})"
-            return Told(label, row, f"The server must evaluate {lost:,} tokens again", log=log)
+            return Told(label, row, f"The server must evaluate {lost:,} token{'' if lost == 1 else 's'} again", log=log)
         case _:
             assert_never(event)
 

@@ -39,6 +39,8 @@ def run_replay(options: argparse.Namespace) -> int:
     steps = states(journal, workflow)
     try:
         if options.html:
+            if options.to is not None:
+                raise ForgeError("--to is for the terminal and --json; the page of --html has all states")
             save_page(options.html, page(journal, steps))
             console.say(f"written: {options.html}")
             return 0

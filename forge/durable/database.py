@@ -8,7 +8,7 @@ import math
 import os
 import sqlite3
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -168,25 +168,29 @@ class Database:
         def _(connection: sqlite3.Connection, _record: object) -> None:
             connection.isolation_level = "IMMEDIATE"
             for pragma in pragmas:
-                connection.execute(f"PRAGMA {pragma}")
+                self._patiently(partial(connection.execute, f"PRAGMA {pragma}"))
 
-        # Waits here: nothing ends a wait within SQLite, and a process ends only after its threads.
         @sa.event.listens_for(engine, "do_execute")
         def _(cursor: sqlite3.Cursor, statement: str, parameters: Sequence[object], _context: object) -> bool:
-            give_up = time.monotonic() + _LOCKED
-            while True:
-                try:
-                    cursor.execute(statement, parameters)
-                except sqlite3.OperationalError as error:
-                    locked = getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_BUSY
-                    if not locked or time.monotonic() > give_up:
-                        raise
-                    if time.monotonic() > self._leaving:  # in other words, as DBOS repeats forever what is locked
-                        raise sqlite3.OperationalError("another program has locked the file") from None
-                else:
-                    return True
+            self._patiently(partial(cursor.execute, statement, parameters))
+            return True
 
         return engine
+
+    def _patiently(self, execute: Callable[[], object]) -> None:
+        """Wait as long as the file is locked: here, as nothing ends a wait within SQLite, and a process outlives it."""
+        give_up = time.monotonic() + _LOCKED
+        while True:
+            try:
+                execute()
+            except sqlite3.OperationalError as error:
+                locked = getattr(error, "sqlite_errorcode", 0) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_BUSY_RECOVERY)
+                if not locked or time.monotonic() > give_up:
+                    raise
+                if time.monotonic() > self._leaving:  # in other words, as DBOS repeats forever what is locked
+                    raise sqlite3.OperationalError("another program has locked the file") from None
+            else:
+                return
 
     # Runs
 
@@ -346,7 +350,13 @@ class Database:
         """
         runs, made = self._runs, self._outputs
         same = sa.and_(runs.c.workflow_uuid == row.id, runs.c.status == row.status)
-        queued = {"status": "ENQUEUED", "queue_name": queue, "application_version": VERSION, "recovery_attempts": 0}
+        queued: dict[str, object] = {
+            "status": "ENQUEUED",
+            "queue_name": queue,
+            "application_version": VERSION,
+            "recovery_attempts": 0,
+        }
+        queued["updated_at"] = round(time.time() * 1000)
         none = dict.fromkeys(("owner_xid", "started_at_epoch_ms", "completed_at", "output", "error"))
         with self.engine.begin() as connection:
             if not connection.execute(sa.update(runs).where(same).values(queued | none)).rowcount:

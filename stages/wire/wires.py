@@ -194,7 +194,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Fields of requests with tools."""
     option_names: Mapping[str, str] = {}
     """The server's names for sampling options; `""` means that the server does not support the option: forge refuses it
-    if you set it, and the proxy leaves it out of its clients' requests."""
+    if you set it, and the proxy leaves it out of the requests that it writes anew."""
     context_tokens: int | None = None
     """The size of the context, if the server does not report it."""
     prompt_cache: bool = False
@@ -210,10 +210,10 @@ def in_dialect(fields: Mapping[str, _T], dialect: Dialect) -> dict[str, _T]:
     """The fields of a request, except its messages, as the backend takes them: under its names, without those it lacks.
 
     Every quirk about fields is applied here: to the requests that forge writes, and to those of clients that the proxy
-    passes on.
+    passes on. A field that already has the backend's name stays, whatever another one would be renamed to.
     """
-    named = ((dialect.option_names.get(name, name), value) for name, value in fields.items())
-    return {name: value for name, value in named if name}
+    named = ((dialect.option_names.get(name, name), name, value) for name, value in fields.items())
+    return {own: value for own, name, value in named if own and (own == name or own not in fields)}
 
 
 class Wire(Struct, frozen=True, kw_only=True):
@@ -274,8 +274,11 @@ def wire(dialect: Dialect) -> Wire:
 
     def head(model: str, sampling: Sampling, history: History) -> Raw:
         fields = msgspec.json.decode(spoken.head(model, sampling, history), type=dict[str, Raw])
-        refuse_foreign(fields, dialect.option_names)
-        return Raw(msgspec.json.encode(in_dialect(fields, dialect)))
+        # These are sent as they are said: they are for what forge does not know.
+        said = {name: value for name, value in fields.items() if name in sampling.extra or name in dialect.body}
+        options = {name: value for name, value in fields.items() if name not in said}
+        refuse_foreign(options, dialect.option_names)
+        return Raw(msgspec.json.encode({**in_dialect(options, dialect), **said}))
 
     return replace(spoken, head=head, dialect=dialect, option_names=names)
 
