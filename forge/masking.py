@@ -226,10 +226,13 @@ class MaskedPieces:
     def __init__(self, hidden: Hidden) -> None:
         self._hidden = hidden
         self._held: dict[tuple[type[_Words], int], _Words] = {}
-        """By the part of the reply that it belongs to: calls may arrive in turns."""
+        """By the part of the reply that it belongs to: the arguments of several calls may arrive in turns."""
 
     def shown(self, piece: Piece) -> Iterator[Piece]:
         """What can be shown once this piece is there."""
+        part = _part(piece) if isinstance(piece, _Words) else None
+        for ended in [one for one in self._held if one != part and one[0] is not CallDelta]:
+            yield self._held.pop(ended)
         match piece:
             case TextDelta() | ReasoningDelta() | CallDelta():
                 held = self._held.pop(_part(piece), None)

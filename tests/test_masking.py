@@ -44,6 +44,9 @@ def test_a_stream_loses_the_secret_and_shows_the_rest_as_soon_as_it_can() -> Non
         (CallStarted(index=0, name=KEY, id=KEY), [CallStarted(index=0, name="***", id="***")]),
         (CallDelta(index=0, arguments='{"a":"sk-very-'), [CallDelta(index=0, arguments='{"a":"')]),
         (CallDelta(index=0, arguments='secret-1"}'), [CallDelta(index=0, arguments='***"}')]),
+        (CallDelta(index=0, arguments="sk-very"), []),
+        (CallDelta(index=1, arguments="{}"), [CallDelta(index=1, arguments="{}")]),
+        (CallDelta(index=0, arguments="-secret-1"), [CallDelta(index=0, arguments="***")]),
         (Ended(tokens=(TokenProbability("sk-very-", -1.0), TokenProbability("secret-1", -1.0))), [Ended()]),
     ]
     for piece, shown in pieces:

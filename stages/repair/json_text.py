@@ -99,8 +99,10 @@ def _of_python(text: str, start: int) -> FoundJson | None:
     if any(word in written for word in _WORDS):
         plain = _PYTHON.sub(lambda found: found[1] or _WORDS[found[0]], written)
         literals, written = ("python_literals",) if plain != written else (), plain
-    json = msgspec.json.format(written.replace("'", '"'), indent=-1)
-    return FoundJson(text=json, end=end, repairs=("single_quotes", *literals)) if _decodes(json) else None
+    written = written.replace("'", '"')
+    if not _decodes(written):
+        return None
+    return FoundJson(text=msgspec.json.format(written, indent=-1), end=end, repairs=("single_quotes", *literals))
 
 
 def _repaired(text: str, start: int, *, opened: bool = False) -> FoundJson | BrokenJson:

@@ -25,10 +25,10 @@ def is_definition(value: dict[str, Raw]) -> bool:
     """A tool described rather than called: a JSON Schema, a list or a description where the arguments would be."""
     if value.keys().isdisjoint(_DESCRIBING):
         return False
-    if "arguments" not in value and (many := array_elements(json_source(value.get("parameters", Raw(b"null"))))):
-        # A list of names, or of descriptions; one of names and values is a call's.
-        described = [object_members(json_source(one)) or {"type": one} for one in many]
-        return any("type" in one or "description" in one for one in described)
+    if "arguments" not in value and json_source(given := value.get("parameters", Raw(b"null"))).startswith("["):
+        # A list of parameters; one of names and values is a call's.
+        many = array_elements(json_source(given))
+        return "description" in value or not many or any(map(_describes_parameter, many))
     for key in _SCHEMA_KEYS:
         if key in value and (schema := object_members(json_source(value[key]))) is not None:
             if "properties" in schema or ("type" in schema and "required" in schema):
@@ -38,6 +38,13 @@ def is_definition(value: dict[str, Raw]) -> bool:
     if any(_describes_types(value[key]) for key in ARGUMENT_KEYS if key in value):
         return True
     return "input_schema" in value or "inputSchema" in value
+
+
+def _describes_parameter(raw: Raw) -> bool:
+    given = object_members(json_source(raw))
+    if not given or not given.keys().isdisjoint(("type", "description")) or _describes_types(raw):
+        return True
+    return string_value(given.get("value")) in _TYPES
 
 
 def _describes_types(raw: Raw) -> bool:

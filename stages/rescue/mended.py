@@ -13,6 +13,7 @@ from itertools import islice
 
 import msgspec
 
+from stages.repair.decoding import decode_or
 from stages.repair.json_text import object_members
 from stages.rescue.found import FoundCall, Rescued
 from stages.rescue.names import Names, spelling
@@ -74,7 +75,8 @@ def mended(text: str, found: Rescued, names: Names) -> str:
         return text
     if lost:
         text = text.replace("\\_", "_").translate(_LOOK_ALIKE)
-    text = text.replace(MINIMAX_TOKEN, "")
+    if lost or any(call.cost for call in found.calls):
+        text = text.replace(MINIMAX_TOKEN, "")
     if "|" in text or "\uff5c" in text:
         text = _TOKEN.sub(_token, text)
     if lost and any(map(text.__contains__, islice(names.known, _MOST_NAMES))):
@@ -87,13 +89,26 @@ def mended(text: str, found: Rescued, names: Names) -> str:
 def is_better(again: Rescued, found: Rescued, names: Names, text: str) -> bool:
     """Whether more was read of the mended text: no damage, more calls, more parameters, fewer tags in values.
 
-    Never with a value that the text does not have: `cat < input > out` is a command, and no tag was lost in it.
+    Never with a value that the text does not have: `cat < input > out` is a command, and no tag was lost in it. Nor
+    with one that is empty, or of another type, where it was read without any repair.
     """
-    if _worth(again, names) <= _worth(found, names):
+    if _worth(again, names) <= _worth(found, names) or any(map(_loses, found.calls, again.calls)):
         return False
     plain = _ESCAPES.sub(_unescaped, f"{text}\n{html.unescape(text)}")
-    texts = (text for call in again.calls for text in _texts(msgspec.json.decode(call.arguments)))
+    given = [decode_or(_any, call.arguments, None) for call in again.calls]
+    if None in given:
+        return False
+    texts = (text for one in given for text in _texts(one))
     return all(line.strip() in plain for value in texts for line in _ESCAPES.sub(_unescaped, value).splitlines())
+
+
+_any = msgspec.json.Decoder()
+
+
+def _loses(before: FoundCall, after: FoundCall) -> bool:
+    given, now = object_members(before.arguments) or {}, object_members(after.arguments) or {}
+    kept = [(bytes(given[key]), bytes(now[key])) for key in given.keys() & now.keys()]
+    return not before.cost and any(new == b'""' != old or new[:1] != old[:1] for old, new in kept)
 
 
 def _texts(value: object) -> Iterator[str]:
@@ -142,6 +157,7 @@ def _with_sound_tags(text: str, names: Names) -> str:
     opened: list[str] = []
     position = call = 0
     sound = ""
+    fields: set[str] = set()  # the tags since `call`
     for tag in _TAG.finditer(text):
         written, given = tag["word"] or tag["word2"] or "", tag["given"] or tag["given2"] or ""
         word = written.lower() if _OF_CALLS.fullmatch(written) else words.get(spelling(written), "")
@@ -166,13 +182,17 @@ def _with_sound_tags(text: str, names: Names) -> str:
                 opened.append(word)
             elif word in opened:
                 del opened[len(opened) - 1 - opened[::-1].index(word) :]
+            elif word in names.known and fields.isdisjoint(names.parameters(word)):
+                pass  # a page's own tag, or a name in a sentence: nothing before it is an argument
             elif word in words.values() or _NAMING.fullmatch(word):
                 # Its opening tag was lost: a call's in front of its arguments, a value's in front of the value.
                 pieces.insert(call if word in names.known else len(pieces), f"<{word}>")
         pieces += (between, sound)
         position = tag.end()
+        fields.add(word)
         if not opened:
             call = len(pieces)
+            fields.clear()
     return "".join((*pieces, text[position:])) if pieces else text
 
 

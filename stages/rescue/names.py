@@ -39,7 +39,7 @@ class Names(Struct, frozen=True):
         """The names that this text has, in any spelling: it is read as if these alone were known, only quicker."""
         if len(text) < _SHORT or not self.spelt or sum(map(text.count, "<{[")) < _FEW_SIGNS:
             return self
-        if ("\\u00" in text or "&#" in text) and _ESCAPED.search(text):
+        if ("\\u" in text or "&#" in text) and _ESCAPED.search(text):
             return self
         # In JSON, a name may have a line break.
         letters = text + text.replace("\\n", "") if "\\n" in text else text
@@ -130,7 +130,7 @@ _FEW_SIGNS = 30
 """Characters, and brackets, of a text that is read with all names: to look for them takes as long as to read it."""
 _LOWER = bytes(range(256)).lower()
 _NO_LETTERS = bytes(sign for sign in range(256) if not (chr(sign).isascii() and chr(sign).isalnum()))
-_ESCAPED = re.compile(r"\\u00(?:2[de]|3\d|[4-7])|&#(?!3[49];|x2[27];)")
+_ESCAPED = re.compile(r"\\u[0-9a-fA-F]{4}|&#(?!3[49];|x2[27];)")
 """An escape that a name may have in it."""
 _LONGEST_CUT = 80
 _CUT = re.compile(r"[\w.:-]+\Z")

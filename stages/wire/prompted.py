@@ -190,6 +190,8 @@ def _decode_responding(text: str) -> tuple[RawCall, ...]:
 
 RESPONDING = replace(
     LIST,
+    # Corrections and notes name the tool.
+    introduction=_LIST_TOOLS.replace("answer in words instead:", "answer in words instead (that is to respond):"),
     encode_calls=_encode_responding,
     decode_calls=_decode_responding,
     decode_answer=lambda _: None,

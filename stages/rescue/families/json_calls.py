@@ -1,7 +1,7 @@
 """Families `fenced` and `bare`: JSON of the shapes that mean a call, in a code fence or in the open."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from msgspec.structs import replace
@@ -265,7 +265,7 @@ def _led_up_to(text: str, start: int, found: FoundJson, names: Names) -> Read | 
                 return None
             alone = not text[: word.start()].strip("[*`>{ \n") and _NOTHING.fullmatch(text, found.end)
             claim = _fitting(name, found, names, "any_markup")
-            if claim is None and alone and not names.parameters(name):
+            if claim is None and alone and not isinstance(names.known, Mapping):
                 # Nothing else is in the reply, and what the tool takes is not known.
                 claim = next((given.guessed() for given in arguments_of(name, found).claims), None)
             if claim is None:

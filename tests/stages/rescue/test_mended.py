@@ -90,3 +90,53 @@ def test_equal_values_of_a_parameter_given_twice_are_a_list() -> None:
     text = "<function=run_shell><parameter=command>5</parameter><parameter=command>5</parameter></function>"
     (call,) = rescue.rescue(text, TOOLS).calls
     assert call.arguments == '{"command":["5","5"]}'
+
+
+NOTHING_TAKEN = {"search": (), "deploy": (), "pay": ("to", "amount"), "delete_file": ("path",)}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"name":"pay","description":"Pays","parameters":[{"name":"to","value":"string"},{"name":"amount","value":"number"}]}',
+        '[{"name":"deploy","parameters":[]},{"name":"search","parameters":[]}]',
+        '{"name":"pay","description":"Pays","parameters":[{"to":"string"}]}',
+        "<p>Hello</search></p>",
+        "<ul><li>first</li></search></ul>",
+        "</deploy>",
+        "<path>/tmp/x</path></delete_file>",
+        'search: {"total": 3, "hits": []}',
+        'search = {"total": 3}',
+    ],
+)
+def test_descriptions_pages_and_results_are_no_calls(text: str) -> None:
+    assert rescue.rescue(text, NOTHING_TAKEN).calls == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "content"),
+    [
+        (
+            "<function=write_file>\n<parameter=path>\nx\n</parameter>\n<parameter=content>\n]<]minimax[>[\n</parameter>\n</function>",
+            "]<]minimax[>[",
+        ),
+        ("<write_file><path>x</path><content>a <<path>> b</content></write_file>", "a <<path>> b"),
+    ],
+)
+def test_a_value_that_was_read_without_repair_keeps_its_markup(text: str, content: str) -> None:
+    (call,) = rescue.rescue(text, TOOLS).calls
+    assert msgspec.json.decode(call.arguments) == {"path": "x", "content": content}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{'name': 'get_weather', 'arguments': {'city': NaN}}",
+        "{'name': 'get_weather', 'arguments': {'city': '\ud800'}}",
+        'get\\_weather<|x|> {"city": 1e999}',
+        '<|x|>get\\_weather {"city": ' + "9" * 5_000 + "}",
+    ],
+)
+def test_no_text_raises(text: str) -> None:
+    for name in (call.name for call in rescue.rescue(text, TOOLS).calls):
+        assert name == "get_weather"

@@ -62,5 +62,5 @@ def test_an_answer_is_a_call_of_respond_where_a_workflow_has_that_tool() -> None
     assert said == RawCall(name="respond", arguments='{"message":"It is 7."}')
     assert form.encode_calls((ToolCall(id="1", name=said.name, arguments=said.arguments),)) == '{"answer":"It is 7."}'
     assert form.decode_answer('{"answer": "It is 7."}') is None
-    assert "respond" not in form.instructions((RESPOND,))
+    assert "- respond" not in form.instructions((RESPOND,))
     assert [one.name for one in form.decode_calls('[{"tool": "look", "args": {}}]')] == ["look"]
