@@ -52,7 +52,7 @@ def test_forge_takes_the_commands_of_compose() -> None:
         options = parser().parse_args(service["command"])
         assert service["ports"] == [f"127.0.0.1:{options.port}:{options.port}"]
         # Nobody gets in without a key.
-        assert options.key_file if "key_file" in options else "FORGE_KEY" in service["environment"]
+        assert options.keys if "keys" in options else "FORGE_KEY" in service["environment"]
         assert service["read_only"]
 
 

@@ -223,7 +223,7 @@ COMMANDS = (
         "checks each effect against the recorded one.",
         examples=(
             "forge replay run.jsonl",
-            "forge replay run.jsonl --workflow flow.py:support --to 12",
+            "forge replay run.jsonl --workflow flow.py:support --to 7",
             "forge replay run.jsonl --workflow flow.py:support --html run.html",
         ),
         fill=takes.fill_replay,

@@ -67,7 +67,7 @@ def test_a_run_is_started_worked_on_answered_and_read(tmp_path: Path) -> None:
     assert "paid 6" in replayed.stdout
     assert runs("prune", "--older", "1d") == "deleted 0 runs\n"
     runs("delete", "order-1")
-    assert "no runs" in runs("list")
+    assert "no durable runs" in runs("list")
 
 
 @pytest.mark.parametrize(

@@ -356,7 +356,7 @@ TABLE: dict[str, Row] = {
     "forge replay run.jsonl --workflow orders.py --to 7": replace(shows, says=("7",)),
     "forge replay run.jsonl --workflow orders.py --json": replace(shows, says=('{"',)),
     "forge replay run.jsonl --workflow orders.py --html run.html": replace(shows, writes="run.html"),
-    "forge replay run.jsonl --workflow flow.py:support --to 12": replace(shows, says=("12",)),
+    "forge replay run.jsonl --workflow flow.py:support --to 7": replace(shows, says=("7",)),
     "forge replay run.jsonl --workflow flow.py:support --html run.html": replace(shows, writes="run.html"),
     "forge replay results.journals/…/order-3.jsonl": replace(
         lists,

@@ -47,7 +47,8 @@ def test_a_wire_does_what_it_says_that_it_can(spoken: Wire) -> None:
 
 
 QUIRKS = [
-    (Dialect(option_names={"max_tokens": "most", "top_k": ""}), {"max_tokens": 5, "top_k": 1, "x": 2}),
+    (Dialect(option_names={"max_tokens": "most"}), {"max_tokens": 5, "x": 2}),
+    (Dialect(option_names={"max_tokens": "most"}), {"max_tokens": 7, "most": 5, "x": 2}),
 ]
 """Each quirk about fields, with a request whose fields the backend takes as `{"most": 5, "x": 2}`."""
 
@@ -60,6 +61,15 @@ def test_a_backend_gets_its_own_fields_whoever_wrote_them(dialect: Dialect, give
     assert json.loads(adapted(passed, "", dialect).body) == taken
     assert json.loads(bytes(written)) == {"tools": [], **taken}
     assert adapted(passed, "", Dialect()) is passed
+
+
+def test_a_client_hears_of_an_option_that_the_backend_lacks_and_forge_refuses_its_own() -> None:
+    lacking = Dialect(option_names={"top_k": ""})
+    passed = ServerRequest(protocol="chat", body=b'{"top_k":1,"x":2}', model="m", history=())
+    assert adapted(passed, "", lacking) is passed
+    with pytest.raises(ValueError, match="top_k"):
+        wire(lacking).head("m", Sampling(top_k=1), ())
+    assert b'"top_k":5' in bytes(wire(lacking).head("m", Sampling(extra={"top_k": 5}), ()))
 
 
 def test_a_profile_that_contradicts_itself_is_refused() -> None:
