@@ -178,7 +178,10 @@ class Database:
         return engine
 
     def _patiently(self, execute: Callable[[], object]) -> None:
-        """Wait as long as the file is locked: here, as nothing ends a wait within SQLite, and a process outlives it."""
+        """Execute it, again as long as another program has locked the file.
+
+        Waits here and not within SQLite, where nothing ends a wait: a process ends only after its threads.
+        """
         give_up = time.monotonic() + _LOCKED
         while True:
             try:
@@ -355,8 +358,8 @@ class Database:
             "queue_name": queue,
             "application_version": VERSION,
             "recovery_attempts": 0,
+            "updated_at": round(time.time() * 1000),
         }
-        queued["updated_at"] = round(time.time() * 1000)
         none = dict.fromkeys(("owner_xid", "started_at_epoch_ms", "completed_at", "output", "error"))
         with self.engine.begin() as connection:
             if not connection.execute(sa.update(runs).where(same).values(queued | none)).rowcount:
