@@ -313,8 +313,8 @@ class Spending(Struct, frozen=True, kw_only=True, gc=False):
 class Results(Struct, frozen=True, kw_only=True, gc=False, tag="results"):
     """The results of the calls of one `Execute`, in their order.
 
-    `heard` is what the user said while they ran; the model sees it after the results of the whole batch. `spent` is
-    what the tools spent of the run's budget.
+    `heard` is what the user said while they ran; the model sees it after the results of the whole batch. `seconds` is
+    the time that all the calls took together. `spent` is what the tools spent of the run's budget.
     """
 
     results: tuple[CallResult, ...]

@@ -302,7 +302,10 @@ class Success(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Attempt(Struct, frozen=True, kw_only=True, gc=False):
-    """A call without progress. `answer` is the digest of its result; empty if it was refused or raised."""
+    """A call without progress. `answer` is the digest of its result; empty if it was refused or raised.
+
+    Which of these ran and failed is in the history: the `status` of its `Tool` message (`stages.message.FAILURES`).
+    """
 
     name: str
     arguments: str

@@ -6,7 +6,10 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 ToolEffect = Literal["read", "write", "terminal"]
-"""What a call does: reads run concurrently, each write runs alone, a terminal call ends the run."""
+"""What a call does: reads run concurrently, each write runs alone, a terminal call ends the run.
+
+A terminal tool may change something too, so a rule about changes must ask for `!= "read"`.
+"""
 
 RESULT_LIMIT = 20_000
 """Default maximum characters of a result that the model is shown."""
