@@ -341,10 +341,6 @@ def _refused(tool: ToolSpec, state: State) -> list[tuple[Tool, str]]:
     return [(m, made[m.call_id]) for m in answers if m.status in ("unresolved", "failed") and m.call_id in made]
 
 
-def _kind(value: str) -> tuple[str, bool]:
-    return look(value), value[:1].isupper()
-
-
 def only_text_argument(tool: ToolSpec) -> str | None:
     """The argument of a tool that takes one text and nothing else; None for other tools, or if it is calculated."""
     return _single_text(tool, needed=False)
