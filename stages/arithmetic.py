@@ -316,9 +316,9 @@ def _with_texts(text: str, names: Collection[str]) -> str:
 # may be written as 0.19 or as the factor 1.19. A factor or divisor may also be a common constant, or count numbers of
 # the calculation, such as the 3 in an average of three.
 #
-# A sum may contain a number as often as it was given: small models that are limited to a list of numbers add the same
-# one again and again, or subtract it from itself. To count something several times, it can be multiplied. If the same
-# call got the same answer again, its numbers count once.
+# A sum may contain a number as often as it was given: small models add the same one again and again, or subtract it
+# from itself. To count something several times, it can be multiplied. If the same call got the same answer again, its
+# numbers count once.
 #
 # A percentage is not an amount: a number that was only given as `25 %` must be divided by a hundred before it is
 # combined with a price.

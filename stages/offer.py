@@ -11,13 +11,7 @@ from types import MappingProxyType
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stages.candidates import (
-    only_text_argument,
-    put_right,
-    refused_call,
-    values_to_try,
-    with_enum,
-)
+from stages.candidates import only_text_argument, put_right, refused_call, values_to_try, with_enum
 from stages.progress import PATIENCE, repeated_attempts, replies_without_progress
 from stages.rules import (
     Rules,

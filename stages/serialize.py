@@ -71,6 +71,7 @@ def _writing(rules: Rules, name: str, target: Target) -> _Write:
 
     def offered(state: State, view: History) -> tuple[Offer, tuple[Held, ...]]:
         """What the reply to this view may be, and what is not offered. Only a constraint leaves out legal tools."""
+        # No list of values may name one that the model is not shown.
         seen = replace(state, history=view, cleared=(), memo=state.memo if view == state.history else Memo())
         now = offer(rules, seen) if mode == "constrained" else everything
         withheld = still_withheld(rules, seen)
