@@ -268,11 +268,11 @@ def with_results(arguments: str, tool: ToolSpec) -> str:
     return msgspec.json.encode(msgspec.json.decode(arguments, type=dict[str, Raw]) | results).decode()
 
 
-CONSTANTS = frozenset({1, 2, 7, 12, 24, 60, 100, 365, 1000})
+_CONSTANTS = frozenset({1, 2, 7, 12, 24, 60, 100, 365, 1000})
 """Factors that need no source: 1, 2, and conversions between units of time, money, weight and length."""
 
 
-def documents_of(tool: ToolSpec, bound: Calculated) -> tuple[str, ...]:
+def _documents_of(tool: ToolSpec, bound: Calculated) -> tuple[str, ...]:
     """The descriptions of the tool and of the argument, which may mention numbers."""
     return tool.description, msgspec.json.decode(bound.number, type=_Described).description
 
@@ -316,9 +316,9 @@ def _with_texts(text: str, names: Collection[str]) -> str:
 # may be written as 0.19 or as the factor 1.19. A factor or divisor may also be a common constant, or count numbers of
 # the calculation, such as the 3 in an average of three.
 #
-# A sum may contain a number as often as it was given: small models that are limited to a list of numbers add the same
-# one again and again, or subtract it from itself. To count something several times, it can be multiplied. If the same
-# call got the same answer again, its numbers count once.
+# A sum may contain a number as often as it was given: small models add the same one again and again, or subtract it
+# from itself. To count something several times, it can be multiplied. If the same call got the same answer again, its
+# numbers count once.
 #
 # A percentage is not an amount: a number that was only given as `25 %` must be divided by a hundred before it is
 # combined with a price.
@@ -361,7 +361,7 @@ def _percentage(
     """
     if any(one.value == _WHOLE for one in operands) or not _SHARES.isdisjoint(name_words(bound.argument)):
         return None
-    texts = (*(one.text for one in everything_given(state)), *documents_of(tool, bound))
+    texts = (*(one.text for one in everything_given(state)), *_documents_of(tool, bound))
     percentages = percentage_counts(texts)
     if not any(_shown(one) in percentages for one in operands):
         return None
@@ -391,7 +391,7 @@ def _overused(
     # If the same call got the same answer again, its numbers count once.
     once = unique((one for one in given_texts if one.tool), key=lambda one: (one.tool, one.text, _call_of(one)))
     said = [one.text for one in (*(one for one in given_texts if not one.tool), *once)]
-    counts = number_counts((*said, *documents_of(tool, bound)))
+    counts = number_counts((*said, *_documents_of(tool, bound)))
     for number, used in several:
         given = sum(counts[one] for one in _readings(number))
         if 0 < given < used:
@@ -416,7 +416,7 @@ def _made_up(tool: ToolSpec, bound: Calculated, operands: tuple[Operand, ...], s
     left = unseen_values([as_json_number(operand.value) for operand in operands], anywhere, state)
     if not left:
         return ()
-    said = evidence(documents_of(tool, bound))
+    said = evidence(_documents_of(tool, bound))
     doubted = [
         o
         for o in operands
@@ -438,7 +438,7 @@ def _known(operand: Operand, operands: tuple[Operand, ...]) -> bool:
     value = operand.value
     if not operand.factor:
         return value == 1 and operand.nested
-    return value in CONSTANTS or (value.denominator == 1 and 0 < value < len(operands))
+    return value in _CONSTANTS or (value.denominator == 1 and 0 < value < len(operands))
 
 
 def _written_otherwise(operand: Operand) -> Iterator[Json]:

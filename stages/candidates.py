@@ -12,7 +12,6 @@ from toolz import unique
 from stages.execution import call_digest
 from stages.message import Assistant, Kind, System, Tool, ToolCall, User, is_user_input
 from stages.repair.decoding import decode_or
-from stages.rules import Rules
 from stages.schema.canonical_json import canonical
 from stages.schema.value import ANY_VALUE, Json, optional_members
 from stages.seen import (
@@ -25,7 +24,7 @@ from stages.seen import (
     texts_given,
     values_within,
 )
-from stages.state import Attempt, Ledger, State, Success
+from stages.state import State
 from stages.tool import ToolSpec
 
 # Example forms: a refused value, rewritten like the example in the refusal.
@@ -256,31 +255,6 @@ def _alike(text: str, known: frozenset[str], looks: frozenset[str]) -> Iterator[
     return (value for name, value in _values(text) if not known or look(value) in looks or name in beside)
 
 
-def looked_up(rules: Rules, ledger: Ledger, tool: ToolSpec, texts: Iterable[str]) -> frozenset[str]:
-    """The values, normalized, that need not be looked up again: those tried in vain, and others while similar are left.
-
-    Only for a tool that reads and takes one text. Calls before the last write or compaction do not count, because their
-    results may be out of date or cut.
-    """
-    argument = only_text_argument(tool)
-    if argument is None or tool.effect != "read" or tool.repeatable:
-        return frozenset()
-    writes = rules.writes
-    recent = ledger.successes[-_RECENT:]
-    changed = (success.turn for success in reversed(recent) if success.name in writes)
-    since = max(next(changed, -1), ledger.compactions[-1].turn if ledger.compactions else -1)
-
-    def values(calls: Iterable[Success | Attempt]) -> frozenset[str]:
-        made = (_value(call.arguments, argument) for call in calls if call.name == tool.name and call.turn > since)
-        return frozenset(value for value in made if isinstance(value, str))
-
-    found = values(recent)
-    vain = frozenset(map(normalized, values(a for a in ledger.attempts[-_RECENT:] if a.answer) - found))
-    tried, alike = frozenset(map(normalized, found)), {_kind(value) for value in found}
-    left = any(_kind(text) in alike and normalized(text) not in tried | vain for text in texts)
-    return tried | vain if left else vain
-
-
 def refused_call(state: State) -> ToolCall | None:
     """The only call of the last reply, if a guard, a person or the tool itself refused it.
 
@@ -365,10 +339,6 @@ def _refused(tool: ToolSpec, state: State) -> list[tuple[Tool, str]]:
     made = {call.id: call.arguments for said in recent if isinstance(said, Assistant) for call in said.calls}
     answers = (m for m in recent if isinstance(m, Tool) and m.name == tool.name)
     return [(m, made[m.call_id]) for m in answers if m.status in ("unresolved", "failed") and m.call_id in made]
-
-
-def _kind(value: str) -> tuple[str, bool]:
-    return look(value), value[:1].isupper()
 
 
 def only_text_argument(tool: ToolSpec) -> str | None:

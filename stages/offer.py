@@ -6,20 +6,12 @@ ignored. So no narrowing can end a workflow.
 """
 
 from collections.abc import Callable, Mapping
-from decimal import Decimal
 from types import MappingProxyType
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stages.candidates import (
-    looked_up,
-    only_text_argument,
-    put_right,
-    refused_call,
-    values_to_try,
-    with_enum,
-)
+from stages.candidates import only_text_argument, put_right, refused_call, values_to_try, with_enum
 from stages.progress import PATIENCE, repeated_attempts, replies_without_progress
 from stages.rules import (
     Rules,
@@ -31,8 +23,8 @@ from stages.rules import (
     welcomes_words,
     with_spoken,
 )
-from stages.seen import all_numbers, values_for, with_shown
-from stages.state import Held, Ledger, SourceValues, State
+from stages.seen import with_shown
+from stages.state import Held, Ledger, State
 from stages.tool import RECALL, RESPOND, ToolSpec
 
 
@@ -41,19 +33,11 @@ class Offer(Struct, frozen=True, kw_only=True):
 
     A tool is one of the rules' own, some with a narrower schema. `words`: words are an answer. `held` lists what was
     left out of the legal calls, and by which narrowing.
-
-    `shown` are the values that the model sees, if a constraint may list them. `seen` are those that an argument is
-    limited to, by tool and argument, without the values already `tried` with that tool (normalized). `numbers` are
-    those that calculations may use; empty: any.
     """
 
     tools: tuple[ToolSpec, ...]
     words: bool = False
     held: tuple[Held, ...] = ()
-    shown: tuple[SourceValues, ...] = ()
-    seen: Mapping[str, Mapping[str, SourceValues]] = {}
-    tried: Mapping[str, frozenset[str]] = {}
-    numbers: tuple[Decimal, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -62,26 +46,22 @@ class Offer(Struct, frozen=True, kw_only=True):
 
 
 class Narrowing(Struct, frozen=True):
-    """`narrow` returns the same offer or a smaller one; `why` explains to people what it left out.
-
-    `always`: even if forge has just asked the model whether any of the legal tools is needed, and offers all of them.
-    """
+    """`narrow` returns the same offer or a smaller one; `why` explains to people what it left out."""
 
     narrow: Callable[[Rules, State, Offer], Offer]
     why: str
-    always: bool = False
 
 
-def offer(rules: Rules, state: State, shown: tuple[SourceValues, ...] = ()) -> Offer:
+def offer(rules: Rules, state: State) -> Offer:
     """What the next reply may be: at least one of the legal tools, if any is legal.
 
-    `shown` are the values in the state's history (`stages.seen.with_values`) that arguments may be limited to.
     `Rules.without` names the narrowings that are off.
     """
-    so_far = Offer(tools=legal_tools(rules, state), words=welcomes_words(rules, state.ledger), shown=shown)
+    so_far = Offer(tools=legal_tools(rules, state), words=welcomes_words(rules, state.ledger))
     asked = state.ledger.asked_to_act == state.ledger.turn
     for name, narrowing in NARROWINGS.items():
-        if name not in rules.without and (narrowing.always or not asked):
+        # A model that was asked whether any legal tool is needed is offered all of them, unless the run must end.
+        if name not in rules.without and (not asked or narrowing.narrow is last_call):
             narrowed = narrowing.narrow(rules, state, so_far)
             if narrowed is not so_far and (narrowed.tools or narrowed.words):
                 so_far = replace(narrowed, held=so_far.held + _newly_held(so_far, narrowed, name))
@@ -95,14 +75,9 @@ def _newly_held(before: Offer, after: Offer, by: str) -> tuple[Held, ...]:
     fewer = [
         Held(tool=tool.name, by=by, values=True)
         for tool in before.tools
-        if tool.name in left and (left[tool.name] != tool or _limits(before, tool) != _limits(after, tool))
+        if tool.name in left and left[tool.name] != tool
     ]
     return (*gone, *fewer)
-
-
-def _limits(so_far: Offer, tool: ToolSpec) -> tuple[object, ...]:
-    by_tool = (limits.get(tool.name) for limits in (so_far.seen, so_far.tried))
-    return (*by_tool, so_far.numbers if tool.calculated else ())
 
 
 def offered_tools(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
@@ -220,7 +195,7 @@ def without_refused_call(rules: Rules, state: State, so_far: Offer) -> Offer:
     if spec is None or spec.repeatable:
         return so_far
     if spec.properties:
-        # Grounded values are chosen from a list: from that, `looked_up_values` removes what was tried in vain.
+        # Not for a grounded value: of a list, a small model takes a wrong one, where grounding refuses an invented one.
         if spec.grounded or spec.effect != "read" or only_text_argument(spec) is None:
             return so_far
         if values := values_to_try(spec, state):
@@ -245,52 +220,9 @@ def answer_only(rules: Rules, state: State, so_far: Offer) -> Offer:
     return _only(so_far, lambda tool: rules.on_text == "respond" and tool.name == RESPOND)
 
 
-# The narrowings of values: fewer values for an argument of a tool that stays on offer. The same calls stay legal.
-
-_MOST_LISTED = 600
-"""Maximum total of values listed in a request; OpenAI's strict mode accepts 1,000, including the tools' enums."""
-
-
-def seen_values(rules: Rules, _: State, so_far: Offer) -> Offer:
-    """Required grounded arguments only with values that the model was shown, as long as these can be listed.
-
-    Optional arguments are not limited, nor are those of other tools than look-ups before a look-up has returned
-    anything: a model that must choose a value chooses a wrong one, whereas an invented value is refused.
-    """
-    left, seen = _MOST_LISTED, dict[str, Mapping[str, SourceValues]]()
-    tools = so_far.tools or rules.tools
-    looks_first = any(map(_looks, tools)) and not any(one.source for one in so_far.shown)
-    for tool in tools if so_far.shown else ():
-        if looks_first and not _looks(tool):
-            continue
-        optional = tool.optional if tool.grounded else ()
-        values = {b.argument: values_for(b, so_far.shown) for b in tool.grounded if b.argument not in optional}
-        count = sum(len(one.texts or ()) + len(one.numbers or ()) for one in values.values())
-        if 0 < count <= left:
-            left -= count
-            seen[tool.name] = values
-    return replace(so_far, seen=seen) if seen else so_far
-
-
-def looked_up_values(rules: Rules, state: State, so_far: Offer) -> Offer:
-    """Look-ups without the values that they need not be called with again."""
-    texts = [text for one in so_far.shown if one.source for text in one.texts or ()]
-    limited = (tool for tool in rules.tools if tool.name in so_far.seen)
-    tried = {tool.name: found for tool in limited if (found := looked_up(rules, state.ledger, tool, texts))}
-    return replace(so_far, tried=tried) if tried else so_far
-
-
-def given_numbers(rules: Rules, _: State, so_far: Offer) -> Offer:
-    """Calculations only with numbers that the model was shown."""
-    if not any(tool.calculated for tool in so_far.tools or rules.tools):
-        return so_far
-    numbers = all_numbers(so_far.shown)
-    return replace(so_far, numbers=numbers) if numbers else so_far
-
-
 NARROWINGS: Mapping[str, Narrowing] = MappingProxyType(
     {
-        "last_call": Narrowing(last_call, "one model call is left, to end the run; raise max_iterations", always=True),
+        "last_call": Narrowing(last_call, "one model call is left, to end the run; raise max_iterations"),
         "asked_about": Narrowing(asked_about, "the model was asked whether it means another call"),
         "look_first": Narrowing(
             look_first, 'it can wait until something was looked up; without=["look_first"] offers it at once'
@@ -301,9 +233,6 @@ NARROWINGS: Mapping[str, Narrowing] = MappingProxyType(
         ),
         "refused_call": Narrowing(without_refused_call, "its call was just refused"),
         "answer_only": Narrowing(answer_only, "the last reply only made a call again, so the next one is the answer"),
-        "seen_values": Narrowing(seen_values, "grounded arguments take only values that were seen", always=True),
-        "looked_up_values": Narrowing(looked_up_values, "those that were not looked up yet come first", always=True),
-        "given_numbers": Narrowing(given_numbers, "calculations take only numbers that were seen", always=True),
     }
 )
 """Every narrowing, in the order in which they apply, by its name in `Rules.without` and `forge ablate`."""

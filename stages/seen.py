@@ -2,8 +2,8 @@
 
 import re
 import unicodedata
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from itertools import islice
 
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from stages.message import Assistant, History, Kind, Message, Status, Tool, User, messages_with_calls
 from stages.repair.decoding import decode_or
 from stages.schema.value import MAX_DEPTH, Json
-from stages.state import ListedText, Shown, SourceValues, State, Word, known_messages
+from stages.state import Shown, State, known_messages
 from stages.tool import RECALL, Grounded, ToolSpec
 
 # Evidence: whether a text contains a value, and not as part of a longer one. Linear in the length of the text.
@@ -52,12 +52,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
 
     def has_the_words_of(self, text: str) -> bool:
         """Whether all words of the text occur, in any order: `Smith, John` has those of `John Smith`."""
-        return bool(self.with_all_words([normalized(text)]))
-
-    def with_all_words(self, texts: Iterable[str]) -> frozenset[str]:
-        """The normalized texts whose words all occur, in any order; texts without words are left out."""
-        known = {*_WORD.findall(self.words)}
-        return frozenset(text for text in texts if (words := {*_WORD.findall(text)}) and words <= known)
+        words = {*_WORD.findall(normalized(text))}
+        return bool(words) and words <= {*_WORD.findall(self.words)}
 
     def _says(self, value: str) -> bool:
         wanted = normalized(value)
@@ -502,191 +498,3 @@ def texts_given(history: History, *, recalled: bool) -> Iterator[Given]:
 
 def _encoded(value: Json) -> str:
     return msgspec.json.encode(value).decode()
-
-
-# The values that the model was shown, collected message by message, for a constraint on a grounded argument.
-
-MOST_WORDS = 160
-"""Maximum words and symbols of the texts in one list, because they determine the size and speed of a grammar."""
-
-MOST_NUMBERS = 64
-"""Maximum numbers in one list."""
-
-_MOST_CHARACTERS = 40 * MOST_WORDS
-"""Maximum characters of the texts in one list: longer ones are not searched for words."""
-
-_NAME_WORD = re.compile(
-    r"(?:\w|(?<=\d)[-/](?=\w)|(?<=\w)[-/](?=\d)|(?<=\d)[.,'](?=\d))+|[^\w\s\x00-\x1f\x7f-\x9f\ud800-\udfff]"
-)
-"""The units of seen values: a word, an id, a number, a date, or any other character."""
-
-
-def with_values(known: tuple[SourceValues, ...], view: History, start: int) -> tuple[SourceValues, ...]:
-    """The known values, with those of the messages from `start` on."""
-    found = {(one.source, one.repeated): one for one in known}
-    for given in texts_given(view[_with_their_calls(view, start) :], recalled=True):
-        for repeated, values in _values(given).items():
-            before = found.get((given.tool, repeated), SourceValues(source=given.tool, repeated=repeated))
-            found[given.tool, repeated] = _joined(before, values)
-    return tuple(found.values())
-
-
-def values_for(bound: Grounded, known: Iterable[SourceValues]) -> SourceValues:
-    """All values that the argument may have: those of its sources or, if it has none, of all texts."""
-    useful = [one for one in known if (one.source in bound.sources if bound.sources else not one.repeated)]
-    whole = SourceValues(source=bound.argument)
-    for one in useful:
-        whole = _joined(whole, one)
-    # A source may repeat what another text has given.
-    return replace(whole, echo=frozenset()) if bound.sources else whole
-
-
-def all_numbers(known: Iterable[SourceValues]) -> tuple[Decimal, ...]:
-    """All numbers that were given; empty if there are more than `MOST_NUMBERS`."""
-    return values_for(Grounded(argument=""), known).numbers or ()
-
-
-def parts_left(shown: ListedText, tried: Collection[str], echo: Collection[str]) -> Iterable[str]:
-    """A pattern for each value that is a part of the text, without those tried (normalized) or only repeated."""
-    if not any(word.plain in tried or word.plain in echo for word in shown.words):
-        return shown.parts
-    return _parts(shown.words, tried, echo)
-
-
-def _values(given: Given) -> dict[bool, SourceValues]:
-    """The values of a text; under True, those that are repeated from the call that it answers."""
-    echo = echoed(given) if given.echo else evidence(())
-    leaves_of, numbers = defaultdict[bool, list[str]](list), defaultdict[bool, list[Decimal]](list)
-    for leaf in leaves(given.text):
-        among = set[Decimal]()
-        if isinstance(leaf, str):
-            among.update(_numbers_in(normalized(leaf)))
-            repeats = echo.shows(leaf) or echo.has_the_words_of(leaf)
-            leaves_of[repeats and among <= echo.numbers].append(leaf)
-        if isinstance(leaf, int | float) and not isinstance(leaf, bool):
-            among.add(decimal_of(leaf))
-        for number in among:
-            numbers[number in echo.numbers].append(number)
-    texts = {repeated: _read(leaves_of[repeated]) for repeated in (False, True)}
-    repeating = echo.with_all_words(_words_of(texts[False])) if echo.words else frozenset()
-    return {
-        repeated: SourceValues(
-            source=given.tool,
-            repeated=repeated,
-            texts=texts[repeated],
-            numbers=tuple(numbers[repeated]),
-            echo=frozenset() if repeated else repeating,
-        )
-        for repeated in texts
-    }
-
-
-def _joined(known: SourceValues, more: SourceValues) -> SourceValues:
-    both = None if known.texts is None or more.texts is None else _if_listed({**known.texts, **more.texts})
-    numbers = _more_numbers(known.numbers, more.numbers)
-    if both is None or numbers is None:
-        # Where not all values can be listed, which of them are repeated makes no difference.
-        return replace(known, texts=both, numbers=numbers, echo=frozenset())
-    echo = known.echo | more.echo
-    echo = echo - _free_words(known) - _free_words(more) if echo else echo
-    return replace(known, texts=both, numbers=numbers, echo=echo)
-
-
-def _free_words(seen: SourceValues) -> frozenset[str]:
-    """The words that occur in a text and are not repeated from its call."""
-    return _words_of(seen.texts) - seen.echo
-
-
-def _words_of(texts: Mapping[str, ListedText] | None) -> frozenset[str]:
-    return frozenset(word.plain for shown in (texts or {}).values() for word in shown.words)
-
-
-def _read(texts: Iterable[str]) -> Mapping[str, ListedText] | None:
-    """These texts as words, without duplicates; None if they have too many."""
-    each = dict.fromkeys(texts)
-    return _if_listed({text: _as_words(text) for text in each}) if _characters(each) <= _MOST_CHARACTERS else None
-
-
-def _if_listed(texts: Mapping[str, ListedText]) -> Mapping[str, ListedText] | None:
-    """The texts; None if they have too many words."""
-    few = sum(len(shown.words) for shown in texts.values()) <= MOST_WORDS
-    return texts if few and _characters(texts) <= _MOST_CHARACTERS else None
-
-
-def _characters(texts: Iterable[str]) -> int:
-    return sum(map(len, texts))
-
-
-def _more_numbers(known: tuple[Decimal, ...] | None, more: Iterable[Decimal] | None) -> tuple[Decimal, ...] | None:
-    """All numbers without duplicates; None if there are too many."""
-    if known is None or more is None:
-        return None
-    numbers = tuple(dict.fromkeys((*known, *more)))
-    return numbers if len(numbers) <= MOST_NUMBERS else None
-
-
-# The patterns of values that are parts of a text. Any of its words may be the value, so they allow every sequence of
-# words; after `IN_A_ROW` words, the rest is free.
-
-IN_A_ROW = 6
-"""Maximum words that a pattern spells out; longer values may end in anything."""
-
-_REST = r'[^"\\\x00-\x1F]*'
-
-
-def _as_words(text: str) -> ListedText:
-    words, end = list[Word](), 0
-    for found in _NAME_WORD.finditer(_plainly_spelled(text)):
-        word = found[0]
-        words.append(Word(word, normalized(word), _spelt(word), found.start() > end))
-        end = found.end()
-    return ListedText(normalized(text), tuple(words), tuple(_parts(words, (), ())))
-
-
-def _parts(words: Sequence[Word], tried: Collection[str], echo: Collection[str]) -> Iterator[str]:
-    """A pattern for each word as the beginning of a value, which extends at least to a word that is not an echo."""
-    telling = [re.match(r"\w", word.text) is not None and word.plain not in echo for word in words]
-    for place, word in enumerate(words):
-        if word.text in _CLOSING or True not in telling[place:]:
-            continue
-        again = word.plain in tried
-        least = _past_stops(words, max(telling.index(True, place), place + again))
-        if least < len(words):
-            yield _sequence(words, place, least, IN_A_ROW)
-
-
-def _sequence(words: Sequence[Word], place: int, least: int, most: int) -> str:
-    """A pattern for the words from `place` on: all up to `least`, then any number of those after it."""
-    here = words[place].pattern
-    needed = _past_stops(words, place + 1)
-    if needed == len(words):
-        return here
-    blank = " " if words[place + 1].apart else ""
-    rest = blank + _sequence(words, place + 1, max(least, needed), most - 1) if most > 1 else _REST
-    return here + (rest if place < least else f"({rest})?")
-
-
-def _past_stops(words: Sequence[Word], place: int) -> int:
-    """The place, moved past punctuation that only ends a sentence: that right after a word with digits, like `X-99`.
-
-    Otherwise, small models often end an id with the text's full stop.
-    """
-    before = words[place - 1]
-    if place < len(words) and not words[place].apart and any(map(str.isdigit, before.text)):
-        while place < len(words) and words[place].text in _STOPS:
-            place += 1
-    return place
-
-
-_STOPS = frozenset(",.;:!?")
-"""Punctuation that no id or number ends with."""
-
-_CLOSING = frozenset(",.;:!?)]}'%")
-"""Punctuation that no value begins with."""
-
-
-def _spelt(word: str) -> str:
-    """The word as a pattern that has the same meaning in ECMA's regular expressions and in llama.cpp's grammars."""
-    return "".join(
-        sign if sign.isalnum() or sign == "_" or not sign.isascii() else rf"[\x{ord(sign):02X}]" for sign in word
-    ).replace(r"[\x5C]", r"[\x5C]{1,2}")

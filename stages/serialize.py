@@ -14,13 +14,12 @@ from stages.options import checked
 from stages.pipeline import Stage, StageError, on
 from stages.rules import Rules, still_withheld
 from stages.schema import SchemaTarget
-from stages.seen import with_values
-from stages.state import MAIN, Asked, Folded, Held, Memo, Prepared, Prompt, SourceValues, State, Written
+from stages.state import MAIN, Asked, Folded, Held, Memo, Prepared, Prompt, State, Written
 from stages.tokens import length
 from stages.tool import ToolSpec
 from stages.wire import prompted, valid, wires
 from stages.wire.target import Target
-from stages.wire.tool_schemas import ToolSchemas, call_schema, compiled_schemas, with_listed_values
+from stages.wire.tool_schemas import ToolSchemas, call_schema, compiled_schemas
 from stages.wire.wires import Branch, Wire, loosened
 
 _MAIN = Target()
@@ -67,15 +66,14 @@ def _writing(rules: Rules, name: str, target: Target) -> _Write:
     fixed = overhead(rules, target)
     spoken = f"{wire.name} {form.name}"
     narrows = mode == "constrained" or bool(rules.withheld)
-    lists = mode == "constrained" and any(tool.grounded or tool.calculated for tool in rules.tools)
     tools = _digest(bytes(_tools(rules, target) or b"")) if mode == "native" else b""
     remember, everything = remembering(rules), Offer(tools=rules.tools)
 
-    def offered(state: State, view: History, values: tuple[SourceValues, ...]) -> tuple[Offer, tuple[Held, ...]]:
+    def offered(state: State, view: History) -> tuple[Offer, tuple[Held, ...]]:
         """What the reply to this view may be, and what is not offered. Only a constraint leaves out legal tools."""
+        # No list of values may name one that the model is not shown.
         seen = replace(state, history=view, cleared=(), memo=state.memo if view == state.history else Memo())
-        # The model may remember a value that was cut, and no list must name one that it is not shown.
-        now = offer(rules, seen, () if state.cleared else values) if mode == "constrained" else everything
+        now = offer(rules, seen) if mode == "constrained" else everything
         withheld = still_withheld(rules, seen)
         barred = tuple(Held(tool=tool.name, by=WITHHELD) for tool in rules.tools if tool.name in withheld)
         return now, barred + now.held
@@ -95,8 +93,7 @@ def _writing(rules: Rules, name: str, target: Target) -> _Write:
         before = last if same and _extends(view, last.prompt.view) else Written()
         known = len(before.prompt.view)
         added = view[known:]
-        values = with_values(before.values, view, known) if lists else ()
-        now, held = offered(state, view, values) if narrows and not phase.summary else (everything, ())
+        now, held = offered(state, view) if narrows and not phase.summary else (everything, ())
         request = Request(
             head=before.request.head if known else wire.head(target.model, target.sampling, show(view)),
             messages=before.request.messages + (wire.messages(show(added)) if added else ()),
@@ -114,7 +111,7 @@ def _writing(rules: Rules, name: str, target: Target) -> _Write:
             tools=tools,
             first=before.prompt.first or _digest(bytes(request.head), *map(bytes, request.messages[:1])),
         )
-        written = Written(prompt=prompt, wire=spoken, request=request, values=values)
+        written = Written(prompt=prompt, wire=spoken, request=request)
         others = [one for one in state.memo.written if one.prompt.target != name]
         memo = replace(state.memo, written=(*others, written), last=history[-1] if history else None)
         asked = Asked(target=name, mode=mode, notes=phase.notes, tail=request.tail)
@@ -208,18 +205,14 @@ def _constraint(rules: Rules, wire: Wire, form: prompted.Form, schemas: ToolSche
     target: SchemaTarget = "openai-strict" if wire.strict else "llama.cpp"
     known = schemas.calls[target]
 
-    def schema_of(tool: ToolSpec, now: Offer) -> Branch:
-        changed = tool.calculated or tool not in rules.tools
-        call = call_schema(tool, target, now.numbers) if changed else known[tool.name]
-        if tool.name not in now.seen:
-            return call
-        return with_listed_values(call, now.seen[tool.name], now.tried.get(tool.name, frozenset()))
+    def schema_of(tool: ToolSpec) -> Branch:
+        return known[tool.name] if tool in rules.tools else call_schema(tool, target)
 
     def end(now: Offer) -> Raw:
         words = now.words or form.answers in now.names
         if words and form.name == "list" and not {*now.names} - {form.answers}:
             return wire.tail(None, wires.answer_alone(wrapped=wire.strict))
-        calls = [schema_of(tool, now) for tool in now.tools or rules.tools if tool.name != form.answers]
+        calls = [schema_of(tool) for tool in now.tools or rules.tools if tool.name != form.answers]
         if form.name == "list":
             return wire.tail(None, wires.list_of(calls, words=words, wrapped=wire.strict))
         return wire.tail(None, wires.one_of(calls, wrapped=wire.strict))

@@ -20,7 +20,6 @@ All values are frozen and without cycles, so the garbage collector need not walk
 """
 
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Literal, Self, assert_never, get_args
 
 from msgspec import Raw, Struct
@@ -467,37 +466,6 @@ class Cleared(Struct, frozen=True, kw_only=True, gc=False):
     status: Status = "succeeded"
 
 
-class Word(Struct, frozen=True, gc=False):
-    """A word or symbol of a text: in plain spelling, normalized, and as a pattern. `apart`: a blank is before it."""
-
-    text: str
-    plain: str
-    pattern: str
-    apart: bool
-
-
-class ListedText(Struct, frozen=True, gc=False):
-    """A text that the model was shown, normalized and as words, with a pattern for each value that is a part of it."""
-
-    plain: str
-    words: tuple[Word, ...]
-    parts: tuple[str, ...]
-
-
-class SourceValues(Struct, frozen=True, kw_only=True, gc=False):
-    """The values in one tool's answers or, if `source` is empty, in the user's messages; each once.
-
-    `repeated`: only those that the answered calls had themselves. None: too many for a list. `echo` are the words that
-    occur in the texts only as repetitions of the answered calls.
-    """
-
-    source: str
-    repeated: bool = False
-    texts: Mapping[str, ListedText] | None = {}
-    numbers: tuple[Decimal, ...] | None = ()
-    echo: frozenset[str] = frozenset()
-
-
 class Held(Struct, frozen=True, kw_only=True, gc=False):
     """A tool that the last request did not offer, and what holds it back: a narrowing, or the guard `withheld`.
 
@@ -532,14 +500,12 @@ class Prompt(Struct, frozen=True, kw_only=True, gc=False):
 class Written(Struct, frozen=True, kw_only=True, gc=False):
     """The last request of a target. The next one extends it, so that a turn only costs what it adds.
 
-    `prompt` is its content, without notes, and `wire` its format. `values` are the values in the view, if the request
-    lists any.
+    `prompt` is its content, without notes, and `wire` its format.
     """
 
     prompt: Prompt = Prompt()
     wire: str = ""
     request: Request = Request()
-    values: tuple[SourceValues, ...] = ()
 
 
 class Memo(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):

@@ -96,26 +96,6 @@ def test_the_turns_of_a_long_run_call_as_many_functions_each(
     assert max(work[-15:]) <= min(work[-15:]) + 10
 
 
-def test_a_turn_that_lists_many_seen_values_calls_hardly_more_functions() -> None:
-    """Each text that was shown is read once for the lists of a constraint, not once a turn."""
-    shown = iter(range(1, 80))
-
-    @tool(effect="read", grounded="order")
-    async def open_order(order: str) -> dict[str, object]:
-        number = next(shown)
-        return {"next": f"A-{number}", "by": f"Ada{number} Lovelace"}
-
-    workflow = Workflow("w", tools=[open_order, finish], terminal_tool="finish", limits=Limits(max_iterations=TURNS))
-    model = Counting(
-        [*(call("open_order", order=f"A-{n}") for n in range(40)), call("finish")],
-        mode="constrained",
-        context_tokens=10**9,
-    )
-    counted(model.count, lambda: run_sync(workflow, "Begin with A-0.", backend=model).unwrap())
-    work = [after - before for before, after in zip(model.noted, model.noted[1:], strict=False)]
-    assert work[35] < 2.5 * work[1]
-
-
 @pytest.mark.parametrize("mode", ["native", "constrained"])
 def test_a_turn_of_a_stuck_run_calls_no_more_functions_after_a_long_history(mode: Mode) -> None:
     """Whether the values of its calls were given, and which may be tried instead, is asked many times a turn."""

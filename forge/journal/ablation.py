@@ -25,7 +25,6 @@ from stages.pipeline import Stage
 from stages.repair.decoding import decode_or
 from stages.rules import REPLY_CHECKS, RepairLimits, Rules
 from stages.schema import Check, Fits, Misfit, Problem
-from stages.seen import with_values
 from stages.state import Answered, Awaiting, Edited, Executed, Ready
 
 Where = Literal["reply", "prompt", "offer"]
@@ -95,8 +94,7 @@ def _acted(before: Step, after: Step, rules: Rules, variant: _Variant, turn: Sta
         return None
     if where == "offer":
         seen = replace(state, history=sent.prompt.view, cleared=())
-        shown = () if state.cleared else with_values((), seen.history, 0)
-        did, without = (offers(offer(one, seen, shown)) for one in (rules, variant.workflow.rules))
+        did, without = (offers(offer(one, seen)) for one in (rules, variant.workflow.rules))
     else:
         moved = advanced(turn, state)
         did = move(state, after.halt or sent)

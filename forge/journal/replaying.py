@@ -187,17 +187,12 @@ def move(before: State, after: State | Halt) -> Move:
 
 def offers(offered: Offer) -> Move:
     """The choices of a constrained reply: tools, and what their arguments are limited to."""
-    return Move(kind="offers", detail=", ".join(_choice(tool, offered) for tool in offered.tools) or "nothing")
+    return Move(kind="offers", detail=", ".join(map(_choice, offered.tools)) or "nothing")
 
 
-def _choice(tool: ToolSpec, offered: Offer) -> str:
+def _choice(tool: ToolSpec) -> str:
     listed = {name: _listed_values(kind) for name, kind in tool.properties.items()}
     limited = [f"{name}: {' or '.join(map(str, values))}" for name, values in listed.items() if values]
-    limited += [f"{name}: a value that was seen" for name in offered.seen.get(tool.name, ())]
-    if tried := offered.tried.get(tool.name):
-        limited.append(f"not {' or '.join(sorted(tried))}")
-    if tool.calculated and offered.numbers:
-        limited.append(f"numbers: {' or '.join(map(str, offered.numbers))}")
     return f"{tool.name} ({', '.join(limited)})" if limited else tool.name
 
 

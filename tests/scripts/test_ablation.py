@@ -146,16 +146,3 @@ def test_what_a_constraint_did_not_offer_has_a_row_of_its_own(tmp_path: Path) ->
     assert (str(acted.did), str(acted.without)) == ("offers look, write, finish", "offers look, write, fail, finish")
     prompted = ablated(tmp_path / "2", [LOOK, LOOK, END], workflow)
     assert not prompted["withheld writes"].acted
-
-
-def test_the_arguments_that_a_constraint_held_to_values_that_were_seen_are_told(tmp_path: Path) -> None:
-    path = tmp_path / "run.jsonl"
-    workflow = dataclasses.replace(Desk().workflow, grounded={"write": "text"})
-    script: list[Line] = [LOOK, call("write", what="a", text="a is 7"), END]
-    run_sync(workflow, "Go.", backend=Scripted(script, mode="constrained"), journal=str(path))
-    rows = {row.guardrail: row for row in ablate(path, workflow)}
-    assert {acted.turn for acted in rows["seen_values"].acted} == {2, 3}
-    for acted in rows["seen_values"].acted:
-        assert "write (text: a value that was seen)" in str(acted.did)
-        assert "write (" not in str(acted.without)
-    assert not ablated(tmp_path / "2", script, workflow)["seen_values"].acted

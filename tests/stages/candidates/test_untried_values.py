@@ -6,12 +6,10 @@ from collections.abc import Mapping
 import msgspec
 import pytest
 from msgspec import Raw
-from msgspec.structs import replace
 
-from stages.candidates import looked_up, only_text_argument, values_to_try, with_enum
+from stages.candidates import only_text_argument, values_to_try, with_enum
 from stages.message import Assistant, Kind, Status, Tool, ToolCall, User
-from stages.rules import Rules
-from stages.state import Attempt, Compaction, Ledger, State, Success
+from stages.state import Attempt, Ledger, State, Success
 from stages.tool import Calculated, ToolEffect, ToolSpec
 
 WHAT: dict[str, object] = {"what": {"type": "string"}}
@@ -114,35 +112,6 @@ def test_nothing_is_guessed_for_a_tool_that_ends_the_run_or_takes_anything_but_o
 def test_the_only_argument(properties: Mapping[str, object], argument: str | None) -> None:
     assert only_text_argument(tool(properties)) == argument
     assert only_text_argument(tool(properties, "read", Calculated(argument="what"))) is None
-
-
-LOOK, WRITE = tool(WHAT), ToolSpec(name="write", description="", parameters=Raw(b"{}"), effect="write")
-CUT = Compaction(turn=1, phase=1, tokens_before=2, tokens_after=1, budget_tokens=1, messages_before=2, messages_after=1)
-ONE = Success(name="look", arguments='{"what":"A-17"}', turn=1)
-
-
-@pytest.mark.parametrize(
-    ("ledger", "again"),
-    [
-        (Ledger(successes=(ONE,)), False),
-        (Ledger(attempts=(Attempt(name="look", arguments='{"what":"A-17"}', answer="00", turn=1),)), False),
-        (Ledger(attempts=(Attempt(name="look", arguments='{"what":"A-17"}', turn=1),)), True),
-        (Ledger(successes=(ONE,), compactions=(CUT,)), True),
-    ],
-    ids=["found", "not found", "raised", "before a compaction"],
-)
-def test_what_was_looked_up_need_not_be_again(ledger: Ledger, again: bool) -> None:
-    found = looked_up(Rules(tools=(LOOK, WRITE)), ledger, LOOK, ["A-17", "C-311"])
-    assert found == (frozenset() if again else {"a-17"})
-
-
-def test_it_may_be_looked_up_again_once_all_of_its_kind_were_and_if_it_may_change() -> None:
-    rules, ledger = Rules(tools=(LOOK,)), Ledger(successes=(ONE,))
-    assert looked_up(rules, ledger, LOOK, ["A-17", "pending", "Lisbon"]) == frozenset()
-    vain = replace(ledger, attempts=(Attempt(name="look", arguments='{"what":"12"}', answer="00", turn=2),))
-    assert looked_up(rules, vain, LOOK, ["A-17"]) == {"12"}, "nothing was found by it"
-    assert looked_up(rules, ledger, replace(LOOK, repeatable=True), ["A-17", "C-311"]) == frozenset()
-    assert looked_up(rules, ledger, tool(WHAT, "write"), ["A-17", "C-311"]) == frozenset()
 
 
 @pytest.mark.parametrize(

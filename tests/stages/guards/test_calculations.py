@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-from decimal import Decimal
 from typing import Annotated
 
 import msgspec
@@ -24,10 +23,9 @@ from stages.objection import NumberOverused, NumbersUnseen, PercentageAsAmount
 from stages.rules import Calls
 from stages.schema import Fits
 from stages.schema.projection import plain_pattern
-from stages.seen import all_numbers, with_values
 from stages.state import State
 from stages.tool import Calculated, ToolSpec
-from stages.wire.tool_schemas import calculation_pattern, constraint_of
+from stages.wire.tool_schemas import CALCULATION, constraint_of
 
 
 class Orders:
@@ -297,38 +295,17 @@ def test_the_model_is_asked_for_a_text_with_the_users_own_words_kept() -> None:
     assert schema["required"] == ["order_id", "amount"]
 
 
-def test_a_grammar_asks_for_a_calculation_with_the_numbers_that_were_given() -> None:
+def test_a_grammar_asks_for_a_calculation() -> None:
     model = Scripted([GOODS, SHIPPING, invoice("19.9 + 11")], mode="constrained")
-    run_sync(Orders().workflow, "Invoice order A-17, 19% off, due in 45 days.", backend=model).unwrap()
-    first, *_, last = (msgspec.json.decode(request)["response_format"] for request in model.requests)
-    assert "19[.]9" not in str(first)
-    branches = {b["properties"]["tool"]["const"]: b for b in last["json_schema"]["schema"]["anyOf"]}
-    allowed = re.compile(branches["send_invoice"]["properties"]["args"]["properties"]["amount"]["pattern"])
+    run_sync(Orders().workflow, "Invoice order A-17.", backend=model).unwrap()
+    last = msgspec.json.decode(model.requests[-1])["response_format"]["json_schema"]["schema"]
+    branches = {b["properties"]["tool"]["const"]: b for b in last["anyOf"]}
+    asked = branches["send_invoice"]["properties"]["args"]["properties"]["amount"]["pattern"]
+    assert asked == plain_pattern(CALCULATION)
     for text in ("19.9 + 11", "19.9 * 19 / 100", "(19.9 + 11 + 45) / 3", "45 - 11 - 11"):
-        assert allowed.fullmatch(text), text
-    for text in ("19.9", "19.9 + 12", "30.9", "17 + 11", "19.9 + 2", "goods + shipping", "19.9 + 11 = 30.9"):
-        assert not allowed.fullmatch(text), text
-
-
-NUMBERS = st.sets(st.decimals(-(10**6), 10**6, places=2).map(abs), max_size=5)
-
-
-@given(NUMBERS)
-def test_every_grammar_of_numbers_is_borne(numbers: set[Decimal]) -> None:
-    written = calculation_pattern(numbers)
-    assert plain_pattern(written) is not None
-    one, other = (f"{n:f}" for n in ([*numbers, *numbers] or [Decimal(3), Decimal(4)])[:2])
-    short = [text.rstrip("0").rstrip(".") for text in (f"{float(one):.2f}", f"{float(other):.2f}")]
-    assert re.fullmatch(written, f"{short[0]} - {short[1]}")
-
-
-def test_where_nothing_or_too_much_was_given_any_number_may_be_written() -> None:
-    told = User(text=" ".join(map(str, range(100))))
-    assert all_numbers(with_values((), (told,), 0)) == ()
-    few = User(text="3 and 4.5")
-    assert {*all_numbers(with_values((), (few,), 0))} == {Decimal(3), Decimal("4.5")}
-    assert re.fullmatch(calculation_pattern(()), "3 + 4.5 * 6")
-    assert not re.fullmatch(calculation_pattern(()), "7")
+        assert re.fullmatch(asked, text), text
+    for text in ("19.9", "goods + shipping", "19.9 + 11 = 30.9"):
+        assert not re.fullmatch(asked, text), text
 
 
 def test_tools_without_calculations_are_left_as_they_are() -> None:

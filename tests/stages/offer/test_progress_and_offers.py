@@ -30,7 +30,7 @@ from stages.progress import (
     times_answered,
     with_calls,
 )
-from stages.rules import Calls, Limits
+from stages.rules import Calls, Limits, Rules
 from stages.state import Attempt, Ledger, State, Success
 from tests.flows import Desk
 
@@ -40,6 +40,22 @@ NONE = RepeatPolicy()
 
 def success(name: str, arguments: str = '{"what":"a"}', text: str = "a is 7", turn: int = 1) -> Success:
     return Success(name=name, arguments=arguments, answer=answer_digest(name, arguments, text), turn=turn)
+
+
+def test_what_something_required_needs_or_what_cannot_come_later_is_offered_at_once() -> None:
+    start = State(history=())
+
+    def first(rules: Rules) -> set[str]:
+        return {spec.name for spec in offered_tools(rules, start)}
+
+    assert first(replace(RULES, without=frozenset({"look_first"}))) == {"look", "fail"}
+    assert first(replace(RULES, required=("look", "fail"))) == {"look", "fail"}
+    assert first(replace(RULES, required=("fail",))) == {"look", "fail"}, "nothing is to be looked up first"
+    after = replace(RULES, tools=tuple(replace(t, effect="read") if t.name == "write" else t for t in RULES.tools))
+    needs = replace(after, required=("look", "write"), order=(Use(tool="write", after=("fail",)),))
+    assert first(needs) == {"look", "fail"}
+    assert first(replace(RULES, order=(Use(tool="fail", before=("look",)),))) == {"look", "fail"}
+    assert first(replace(RULES, order=(Use(tool="fail", at_most=1),))) == {"look"}
 
 
 LAST: list[tuple[str, int, bool, bool, set[str]]] = [
@@ -526,7 +542,7 @@ def test_a_model_that_is_stuck_on_one_step_is_offered_the_others(
     assert {spec.name for spec in offered_tools(rules, state)} == offered
 
 
-def test_a_seen_value_that_was_refused_is_not_listed_in_the_next_reply() -> None:
+def test_a_grounded_look_up_that_failed_is_offered_again_without_a_list_of_values() -> None:
     @tool(effect="read")
     def list_parcels() -> list[dict[str, str]]:
         """List the parcels."""
@@ -547,5 +563,5 @@ def test_a_seen_value_that_was_refused_is_not_listed_in_the_next_reply() -> None
     )
     model = Scripted([call("list_parcels"), call("track", parcel="P-1"), call("end")], mode="constrained")
     run_sync(workflow, "Where are they?", backend=model).unwrap()
-    held = [body.decode().split("response_format")[1] for body in model.requests[1:]]
-    assert [("P-1" in one, "P-2" in one) for one in held] == [(True, True), (False, True)]
+    held = model.requests[2].decode().split("response_format")[1]
+    assert [text in held for text in ("track", "P-1", "P-2")] == [True, False, False]

@@ -262,7 +262,7 @@ def test_a_call_that_answers_in_words_is_asked_about_too() -> None:
         ({"optional_steps": ["send_message"]}, ["Hello!"]),
         ({"limits": Limits(max_iterations=2)}, ["Hello!"]),
         ({}, [TELL, "Ana knows."]),
-        ({}, [call("send_message", to="Bob", text="Hm, yes."), "Who is meant?"]),
+        ({}, [call("send_message", to="<to>", text="Hm, yes."), "Who is meant?"]),
         ({}, [READ, "She is on her way."]),
     ],
     ids=["switched off", "a rule speaks of it", "no calls left", "it was made", "it was tried", "something was called"],
@@ -285,13 +285,6 @@ def test_after_a_call_that_was_made_before_the_model_answers(answer: Line) -> No
     assert [held for held in desk.events if isinstance(held, events.HeldBack)] == [
         events.HeldBack(turn=3, tools=("read_messages", "send_message"), by="answer_only")
     ]
-
-
-def test_a_value_that_nobody_gave_is_not_written() -> None:
-    desk = Desk()
-    model = desk.run(call("send_message", to="Jane Smith", text="I am late."), "Who is meant?")
-    assert b"[UngroundedArgument] send_message was not run: to is" in model.requests[1]
-    assert desk.done == []
 
 
 def test_what_is_withheld_is_told_once_with_what_to_do() -> None:
