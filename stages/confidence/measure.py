@@ -521,6 +521,10 @@ class Vote(Options, frozen=True, kw_only=True, tag="vote"):
     temperature: _Temperature = 0.7
 
 
+LARGER = "larger"
+"""The target of requests to the larger model of the run's backend."""
+
+
 class AskLarger(Struct, frozen=True, kw_only=True, tag="ask_larger"):
     """Ask the larger model of the run's backend (`forge.backends.Cascade`) for the same decision: 1 model call.
 
