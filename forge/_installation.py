@@ -1,8 +1,10 @@
-"""Detects an installation damaged by forge-guardrails, which has a package named forge too: pip merges the two."""
+"""The installation: its version, and damage by forge-guardrails, whose package is named forge too: pip merges both."""
 
 from collections.abc import Iterable
 from importlib.machinery import PathFinder
 from types import ModuleType
+
+VERSION = "0.1.0"
 
 _MEND = (
     "Run: pip uninstall -y forge-guardrails forge-toolcalls, then, in the folder of forge's source: pip install . "

@@ -8,6 +8,7 @@ from typing import Self, assert_never
 import msgspec
 from msgspec.structs import replace
 
+from stages._later import lazy_pattern
 from stages.effect import Fault, RawCall, Reply
 from stages.repair.decoding import sound
 from stages.wire.deltas import CallDelta, CallStarted, Ended, Piece, ReasoningDelta, TextDelta
@@ -74,9 +75,9 @@ def _base64(secret: str) -> Iterable[str]:
             yield inner.replace("+", "-").replace("/", "_")
 
 
-_JSON = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))')
-_URL = re.compile(r"(?:%[0-9a-fA-F]{2})+")
-_HTML = re.compile(r"&(?:#x([0-9a-fA-F]{1,6})|#([0-9]{1,7})|(amp|lt|gt|quot|apos));", re.IGNORECASE)
+_JSON = lazy_pattern(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))')
+_URL = lazy_pattern(r"(?:%[0-9a-fA-F]{2})+")
+_HTML = lazy_pattern(r"&(?:#x([0-9a-fA-F]{1,6})|#([0-9]{1,7})|(amp|lt|gt|quot|apos));", re.IGNORECASE)
 _NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 
 

@@ -1,7 +1,9 @@
-"""Lazy exports: a module is loaded when one of its names is first used, so that importing a package is quick."""
+"""At first use: modules loaded and regular expressions compiled only then, so that importing forge is quick."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
+from typing import AnyStr, cast
 
 
 def later(package: str, modules: Mapping[str, Iterable[str]]) -> Callable[[str], object]:
@@ -14,3 +16,21 @@ def later(package: str, modules: Mapping[str, Iterable[str]]) -> Callable[[str],
         return getattr(import_module(places[name]), name)
 
     return attribute
+
+
+def lazy_pattern(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
+    """`re.compile`, but compiled at first use: for patterns that most programs never need."""
+    return cast("re.Pattern[AnyStr]", _Uncompiled(text, flags))
+
+
+class _Uncompiled:
+    """Stands for a pattern. Each of its methods is kept here once looked up, and costs no more than the pattern's."""
+
+    def __init__(self, text: str | bytes, flags: int) -> None:
+        self._text = text
+        self._flags = flags
+
+    def __getattr__(self, name: str) -> object:
+        found = getattr(re.compile(self._text, self._flags), name)
+        setattr(self, name, found)
+        return found

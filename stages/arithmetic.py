@@ -1,6 +1,5 @@
 """Arithmetic: calculations that models write instead of results, evaluated and checked."""
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterator
 from decimal import Decimal
@@ -10,6 +9,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct
 from toolz import unique
 
+from stages._later import lazy_pattern
 from stages.objection import (
     Miscalculation,
     NoCalculation,
@@ -105,11 +105,11 @@ _PLAIN = str.maketrans(
 )
 """Replaces typographic operators by those of a keyboard, and currency signs by spaces."""
 
-_RESULT = re.compile(r"\s*-?\s*[0-9.,'_]*\s*%?\s*")
-_TOKEN = re.compile(r"(\.?[0-9][0-9.,'_]*)|([-+*/()%])|([xX](?![^\W\d_]))|([^\W\d_]+|\S)")
-_DECIMAL = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?|\.[0-9]{1,20}")
-_GROUPED = re.compile(r"[0-9]{1,3}([.,'_])[0-9]{3}(?:\1[0-9]{3}){0,5}(?:(?!\1)[.,][0-9]{1,20})?")
-_COMMA = re.compile(r"[0-9]{1,20},[0-9]{1,20}")
+_RESULT = lazy_pattern(r"\s*-?\s*[0-9.,'_]*\s*%?\s*")
+_TOKEN = lazy_pattern(r"(\.?[0-9][0-9.,'_]*)|([-+*/()%])|([xX](?![^\W\d_]))|([^\W\d_]+|\S)")
+_DECIMAL = lazy_pattern(r"[0-9]{1,20}(?:\.[0-9]{1,20})?|\.[0-9]{1,20}")
+_GROUPED = lazy_pattern(r"[0-9]{1,3}([.,'_])[0-9]{3}(?:\1[0-9]{3}){0,5}(?:(?!\1)[.,][0-9]{1,20})?")
+_COMMA = lazy_pattern(r"[0-9]{1,20},[0-9]{1,20}")
 
 
 class _UnreadableError(Exception):

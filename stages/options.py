@@ -402,8 +402,10 @@ class Options(Struct, frozen=True, metaclass=_Named):
             raise OptionError(tuple(f"{type(self).__name__}: {problem}" for problem in problems))
 
     def _wrong_fields(self) -> dict[str, tuple[str, ...]]:
-        hints = _fields(type(self))
-        return wrong_options({name: getattr(self, name) for name in hints}, hints, deep=False)
+        kind = type(self)
+        values = zip(kind.__struct_fields__, astuple(self), _plain_fields(kind), strict=True)
+        unusual = {name: value for name, value, plain in values if type(value) not in plain}
+        return wrong_options(unusual, _fields(kind), deep=False)
 
     def contradictions(self, wrong: Collection[str]) -> Iterator[str]:  # noqa: ARG002 - for those that override it
         """Contradictions between fields, one sentence each, ignoring fields that are `wrong` themselves."""
@@ -464,6 +466,8 @@ class _Parameters(Struct, frozen=True):
     rest: str
     keywords: tuple[str, ...] | None
     hints: Mapping[str, Hint]
+    plain: Mapping[str, frozenset[Hint]]
+    """The `plain_classes` of each annotation, because looking one up takes longer than most checks."""
 
 
 def _wrong_arguments(known: _Parameters, args: tuple[object, ...], kwargs: Mapping[str, object]) -> tuple[str, ...]:
@@ -474,7 +478,10 @@ def _wrong_arguments(known: _Parameters, args: tuple[object, ...], kwargs: Mappi
         rest = {f"{known.rest}[{i}]": one for i, one in enumerate(args[len(known.positional) :])}
         given |= rest
         hints = {**hints, **dict.fromkeys(rest, hints.get(known.rest, object))}
-    wrong = wrong_options({name: one for name, one in given.items() if name in hints}, hints, deep=False)
+    unusual = {name: one for name, one in given.items() if name in hints and type(one) not in known.plain.get(name, ())}
+    wrong = wrong_options(unusual, hints, deep=False)
+    if not wrong:
+        return ()
     by_name = [name for name in hints if name not in {*known.positional, known.rest, "return"} and name not in given]
 
     def meant(name: str) -> str:
@@ -502,7 +509,7 @@ def _parameters(function: Callable[..., object]) -> _Parameters:
             keywords = None if fields is None or keywords is None else (*keywords, *fields)
     positional = tuple(one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD))
     rest = next((one.name for one in parameters if one.kind is one.VAR_POSITIONAL), "")
-    return _Parameters(positional, rest, keywords, hints)
+    return _Parameters(positional, rest, keywords, hints, {name: plain_classes(hint) for name, hint in hints.items()})
 
 
 def _hints(owner: Any) -> dict[str, Hint]:

@@ -97,7 +97,8 @@ def bind(stage: Stage) -> Callable[[State | Halt], State | Halt]:
     def bound(before: State | Halt) -> State | Halt:
         if not isinstance(before, State) or not isinstance(before.phase, phases):
             return before
-        return _checked(act(before, before.phase), stage)
+        after = act(before, before.phase)
+        return after if isinstance(after, State) else _checked(after, stage)
 
     return bound
 

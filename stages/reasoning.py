@@ -8,6 +8,7 @@ from typing import Literal, assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
+from stages._later import lazy_pattern
 from stages.rescue.patterns import by_first_character, factored
 
 # The tags around reasoning, and the markup of calls, inside which such tags are text.
@@ -101,7 +102,7 @@ def may_hold_reasoning(text: str) -> bool:
     return begun and _search(_ALL).within(text).search(text) is not None
 
 
-_ADDRESSED_TO_TOOL = re.compile(r"\bto=[\w.:-]{1,80}\s*$")
+_ADDRESSED_TO_TOOL = lazy_pattern(r"\bto=[\w.:-]{1,80}\s*$")
 """Before an analysis header (gpt-oss): the message is addressed to a tool, so it is a call."""
 
 _LONGEST = 64
@@ -119,8 +120,8 @@ _SEVERAL_PARTS = (
     '\n{"tool"',
     "\n```json",
 )
-_FIRST = re.compile(r"[<\[\u25c1\n]")
-_ONE_PART = re.compile(r"[<\[\u25c1][^>\]\u25b7\n]*")
+_FIRST = lazy_pattern(r"[<\[\u25c1\n]")
+_ONE_PART = lazy_pattern(r"[<\[\u25c1][^>\]\u25b7\n]*")
 
 
 def open_tag_start(buffer: str, start: int) -> int:
@@ -253,7 +254,7 @@ def _is_text(split: Split, buffer: str, start: int, end: int, group: str) -> boo
     return in_call or addressed or _is_quoted(buffer, start, end)
 
 
-_BEFORE = re.compile(r"[}\])>`]\s*\Z")
+_BEFORE = lazy_pattern(r"[}\])>`]\s*\Z")
 
 
 def _takes_back(split: Split, buffer: str, start: int) -> bool:

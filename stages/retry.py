@@ -7,6 +7,7 @@ from typing import assert_never
 
 from msgspec import Struct
 
+from stages._later import lazy_pattern
 from stages.effect import Fault
 from stages.halt import BackendFailed, BadReplies, CannotFit, Halt, PrerequisitesSkipped, StepsSkipped, ToolsFailing
 
@@ -31,8 +32,8 @@ RetryPolicy = Callable[[Tries], float | None]
 _TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 """Statuses that may change on a retry."""
 
-_LOADING = re.compile(r"loading model", re.IGNORECASE)
-_NUMBERED = re.compile(r'"code"\s{0,9}:\s{0,9}500\b')
+_LOADING = lazy_pattern(r"loading model", re.IGNORECASE)
+_NUMBERED = lazy_pattern(r'"code"\s{0,9}:\s{0,9}500\b')
 
 
 class Backoff(Struct, frozen=True, kw_only=True):

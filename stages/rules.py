@@ -7,6 +7,7 @@ from typing import Literal, assert_never
 
 from msgspec.structs import replace
 
+from stages._later import lazy_pattern
 from stages.effect import Budget, Price
 from stages.message import FAILURES, Tool, ToolCall, is_user_input, outcome_of
 from stages.options import AtLeastOne, Count, Options, Positive, Seconds
@@ -18,8 +19,8 @@ from stages.tool import RECALL, ToolEffect, ToolSpec
 
 # Named tools: those that the user or a tool's error has named in this run.
 
-_WORDS = re.compile(r"[a-z0-9]+")
-_PARTS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
+_WORDS = lazy_pattern(r"[a-z0-9]+")
+_PARTS = lazy_pattern(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 
 
 def named_tools(names: Iterable[str], state: State) -> frozenset[str]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
+from forge._installation import VERSION
 from stages.options import did_you_mean
 
 RunCommand = Callable[[argparse.Namespace], int]
@@ -60,13 +61,11 @@ class Parser(argparse.ArgumentParser):
 
 
 class Version(argparse.Action):
-    """Prints the version and exits; looked up only then, because it takes longer than all the parsing."""
+    """Prints the version and exits."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         """Print the version and exit."""
-        from importlib.metadata import version  # noqa: PLC0415
-
-        print(version("forge-toolcalls"))
+        print(VERSION)
         parser.exit()
 
 

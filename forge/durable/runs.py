@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
-from forge import observation
+from forge import _installation, observation
 from forge.agent.agent import Agent, prompted
 from forge.callbacks import Answer
 from forge.durable.database import (
@@ -825,14 +825,12 @@ def _header(first: SegmentRow, text: str) -> Header | None:
     found = FIRST.decode(text)
     if not isinstance(found, Prepared):
         return None
-    from importlib.metadata import version  # noqa: PLC0415 - slow to import
-
     return Header(
         workflow=str(first.attributes.get("workflow", "")),
         state=msgspec.json.decode(found.state, type=State),
         setup=found.setup,
         definition=found.definition,
-        forge=version("forge-toolcalls"),
+        forge=_installation.VERSION,
         started=_time(first.created),
     )
 

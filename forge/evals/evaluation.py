@@ -3,7 +3,6 @@
 import subprocess
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from importlib.metadata import version
 from itertools import product
 from pathlib import Path
 from types import MappingProxyType
@@ -12,6 +11,7 @@ from typing import Protocol, TypeVar, get_args
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
+from forge._installation import VERSION
 from forge.backends.servers.download import Progress
 from forge.errors import ForgeError
 from forge.evals.configurations import (
@@ -48,7 +48,7 @@ def commit() -> str:
 
     if git("ls-files", "__init__.py"):  # installed packages may be inside another project's checkout
         return git("describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
-    return version("forge-toolcalls")
+    return VERSION
 
 
 # Selection: from names to scenarios, players and configurations.

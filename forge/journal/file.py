@@ -16,6 +16,7 @@ from typing import Self
 import msgspec
 from msgspec.structs import replace
 
+from forge._installation import VERSION
 from forge.errors import JournalError, UnrecordedError
 from forge.interpreters import Interpreter
 from forge.journal.records import (
@@ -217,10 +218,8 @@ def recording(
     JournalError if the file exists already or cannot be written. Once the run has started, a failure to write is an
     UnrecordedError.
     """
-    from importlib.metadata import version  # noqa: PLC0415 - slow to import, and only a journal names the version
-
     with JournalFile.new(Path(path)) as file:
-        dated = replace(header, forge=version("forge-toolcalls"), started=f"{datetime.now(UTC):%FT%TZ}")
+        dated = replace(header, forge=VERSION, started=f"{datetime.now(UTC):%FT%TZ}")
         line = _encoded(dated, None, redactor)
         try:
             msgspec.json.decode(line, type=Header)

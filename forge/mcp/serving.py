@@ -4,7 +4,6 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
-from importlib.metadata import version
 from secrets import token_hex
 from typing import Any
 
@@ -26,6 +25,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 from returns.result import Result
 
+from forge._installation import VERSION
 from forge.backends import reached
 from forge.connection import AnyBackend, OpenBackend
 from forge.errors import ForgeError, checked_options
@@ -72,9 +72,7 @@ async def serve(
     """
     async with AsyncExitStack() as stack:
         calls = _Calls(workflow, backend, stack, prompt_vars or {}, description)
-        server = Server(
-            "forge", version=version("forge-toolcalls"), on_list_tools=calls.listed, on_call_tool=calls.call
-        )
+        server = Server("forge", version=VERSION, on_list_tools=calls.listed, on_call_tool=calls.call)
         async with byte_streams(source, target) as (from_client, to_client):
             await server.run(from_client, to_client, server.create_initialization_options())
         if calls.running:  # cancelled runs, for a limited time

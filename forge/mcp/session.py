@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Mapping
-from importlib.metadata import version
 
 from mcp.client import Client
 from mcp.shared.dispatcher import ProgressFnT
@@ -11,6 +10,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult, Implementation, Tool
 from pydantic import ValidationError
 
+from forge._installation import VERSION
 from forge.errors import McpError, McpToolError, ToolFailed
 from forge.masking import Hidden
 from forge.mcp.protocol import Listing, McpServer, Stdio, fault_of, value_of
@@ -116,7 +116,7 @@ class Session:
 
     async def _keep_open(self) -> None:
         """The whole session in one task, because a task group must be left by the task that entered it."""
-        about = Implementation(name="forge", version=version("forge-toolcalls"))
+        about = Implementation(name="forge", version=VERSION)
         new = Client(self._transport, message_handler=self._listing.notice, client_info=about, cache=None)
         try:
             async with asyncio.timeout(self.server.connect_timeout) as limit, new as client:

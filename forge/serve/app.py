@@ -7,7 +7,6 @@ import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from importlib.metadata import version
 from pathlib import Path
 from typing import get_args
 from urllib.parse import parse_qs
@@ -19,6 +18,7 @@ from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.routing import Match, Route
 
+from forge._installation import VERSION
 from forge.callbacks import Answer
 from forge.door.access import Reach
 from forge.door.asgi import Asked, Leaving, Outlet, Receive, Scope, Send, attended, read_body
@@ -139,7 +139,7 @@ class App:
         )
         self._rates, self._metrics, self._streams = Rates(options.rate), metrics, 0
         metrics.watch(metrics.streams, lambda: self._streams)
-        self._document = document(version("forge-toolcalls"))
+        self._document = document(VERSION)
         self._handlers: Mapping[OperationId, Handler] = {
             "startRun": self._start,
             "listRuns": self._list,

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from forge._installation import VERSION
 from forge.errors import ForgeError, to_install
 from forge.observation import observe_with
 
@@ -43,12 +44,10 @@ def instrument(
         raise ForgeError("telemetry is already enabled; call the function that instrument() returned first")
     if redact is not None:
         redact.refuse_wrong_patterns()
-    from importlib.metadata import version  # noqa: PLC0415 - slow to import, as what follows
-
-    from forge.telemetry.tracing import Tracing, wants_content  # noqa: PLC0415
+    from forge.telemetry.tracing import Tracing, wants_content  # noqa: PLC0415 - slow to import
 
     shown = wants_content() if content is None else content
-    tracing = Tracing(tracer_provider, meter_provider, version("forge-toolcalls"), content=shown, redact=redact)
+    tracing = Tracing(tracer_provider, meter_provider, VERSION, content=shown, redact=redact)
     remove = observe_with(tracing)
     _on = True
 

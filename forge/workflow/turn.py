@@ -14,8 +14,7 @@ from forge.workflow.workflow import CompiledWorkflow, Workflow
 from stages import Stage, compact, enforce, execute, fold, pipeline, rescue, send, serialize, validate
 from stages.batch_selection import kept_calls
 from stages.compaction import Meter, TieredCompact
-from stages.confidence.decide import LARGER, ask_again, hear, settle, think_first, weigh
-from stages.confidence.measure import AskLarger, WhenUnsure
+from stages.confidence.measure import LARGER, AskLarger, WhenUnsure
 from stages.halt import Halt
 from stages.objection import in_own_words
 from stages.pipeline import StuckError, advance
@@ -127,11 +126,14 @@ def stages_of(workflow: CompiledWorkflow, setup: Setup) -> dict[str, Stage]:
     if context.progress_notes and setup.mode != "native":
         made["fold"]["note_progress"] = note_progress(rules)
     if when is not None:
+        from stages.confidence import decide  # noqa: PLC0415 - few workflows say what follows unsure calls
+
         _refuse_unable(when, setup)
-        made["fold"]["think_first"] = think_first()
-        made["serialize"]["ask_again"] = ask_again(when, here.wire.dialect.option_names)
-        made["validate"] = {"hear": hear(rules.tools), **made["validate"], "weigh": weigh(when, workflow.tools)}
-        made["enforce"]["settle"] = settle(when)
+        heard, weighed = decide.hear(rules.tools), decide.weigh(when, workflow.tools)
+        made["fold"]["think_first"] = decide.think_first()
+        made["serialize"]["ask_again"] = decide.ask_again(when, here.wire.dialect.option_names)
+        made["validate"] = {"hear": heard, **made["validate"], "weigh": weighed}
+        made["enforce"]["settle"] = decide.settle(when)
     return arranged(workflow.stages, made)
 
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from stages.confidence.measure import (
     CONSTRAINTS,
+    LARGER,
     AskLarger,
     AskPerson,
     MeasuredCall,
@@ -172,9 +173,6 @@ def _raw(value: float) -> Raw:
 def _written(fields: _Fields) -> Raw:
     return Raw(msgspec.json.encode(fields))
 
-
-LARGER = "larger"
-"""The target of requests to the larger model of the run's backend."""
 
 # Settling: calls that the model is sure of pass; the others are decided again, by a person, or not at all.
 #

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 from msgspec.structs import replace
 
+from stages._later import lazy_pattern
 from stages.effect import TokenProbability
 from stages.options import Count, Fraction, OptionError, Options, Tokens
 from stages.repair.decoding import decode, decode_or
@@ -175,7 +176,7 @@ def _begun(text: str) -> str:
 
 # The positions of JSON values in a text: each string, number and word, with its path.
 
-_MARK = re.compile(r'\\.|["{}\[\]:,]', re.DOTALL)
+_MARK = lazy_pattern(r'\\.|["{}\[\]:,]', re.DOTALL)
 _DEEP = 6
 """Maximum length of a path: calls are not nested deeper."""
 
@@ -518,6 +519,10 @@ class Vote(Options, frozen=True, kw_only=True, tag="vote"):
 
     samples: _Samples = 3
     temperature: _Temperature = 0.7
+
+
+LARGER = "larger"
+"""The target of requests to the larger model of the run's backend."""
 
 
 class AskLarger(Struct, frozen=True, kw_only=True, tag="ask_larger"):

@@ -8,6 +8,8 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct, structs
 
+from stages._later import lazy_pattern
+
 _T = TypeVar("_T")
 _Other = TypeVar("_Other")
 _S = TypeVar("_S", bound=Struct)
@@ -21,13 +23,13 @@ The limits of JSON libraries differ with the version of Python, from less than 1
 _HALF = "\ufffd"
 """The replacement of half a surrogate pair in incoming text: alone it is no character, and has no UTF-8."""
 
-_HALVES = re.compile("[\ud800-\udfff]")
-_STRING = re.compile(rb'"[^"]*+"?')
-_ESCAPED = re.compile(rb"\\.(?:\\.)*+", re.DOTALL)
+_HALVES = lazy_pattern("[\ud800-\udfff]")
+_STRING = lazy_pattern(rb'"[^"]*+"?')
+_ESCAPED = lazy_pattern(rb"\\.(?:\\.)*+", re.DOTALL)
 _STEPS = bytes.maketrans(b"[]{}", b"\x01\xff\x01\xff")
 _PLAIN = bytes(set(range(256)) - set(b'[]{}"'))
-_ESCAPED_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
-_ESCAPE = re.compile(
+_ESCAPED_HALF = lazy_pattern(rb"\\u[dD][89a-fA-F]")
+_ESCAPE = lazy_pattern(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
     re.DOTALL,
 )

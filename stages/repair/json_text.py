@@ -1,11 +1,11 @@
 """JSON in the middle of a text: read strictly first, repaired only if that fails."""
 
 import json
-import re
 
 import msgspec
 from msgspec import Raw, Struct
 
+from stages._later import lazy_pattern
 from stages.repair.damaged_json import BrokenJson, RepairedJson, repair_json
 from stages.repair.decoding import NESTING, decode_or, nested
 
@@ -13,16 +13,16 @@ _SCANNER = json.JSONDecoder(parse_int=str, parse_float=str)
 _WINDOW = 1024
 _NEAR_END = 16
 """Characters; an error nearer to the end of a window may come from the window."""
-_BACKSLASHED = re.compile(r'[\[{\s]{1,20}\\"')
+_BACKSLASHED = lazy_pattern(r'[\[{\s]{1,20}\\"')
 _BEHIND_IT = r'(?=\s*+(?:["<%\[\u3010\u3014\u27e6\u300a\u00ab]|```|\Z))'
-_LINE_OF_IT = re.compile(rf"[^\n]{{0,4000}}?[}}\]](?:{_BEHIND_IT}|(?=[ \t]*+\n))")
-_ALL_OF_IT = re.compile(rf"[^<`]{{0,4000}}[}}\]]{_BEHIND_IT}")
-_ENTITY_QUOTE = re.compile(r"\{\s{0,8}&(?:quot|#34|#x22|apos|#39);")
+_LINE_OF_IT = lazy_pattern(rf"[^\n]{{0,4000}}?[}}\]](?:{_BEHIND_IT}|(?=[ \t]*+\n))")
+_ALL_OF_IT = lazy_pattern(rf"[^<`]{{0,4000}}[}}\]]{_BEHIND_IT}")
+_ENTITY_QUOTE = lazy_pattern(r"\{\s{0,8}&(?:quot|#34|#x22|apos|#39);")
 
 
 FIRST_KEY = r"[\"\u201c\uff02](?:name|tool|tool_name|function|function_name)[\"\u201d\uff02]\s{0,8}[:\uff1a]"
 """The beginning of a call whose opening brace is missing."""
-_FIRST_KEY = re.compile(FIRST_KEY)
+_FIRST_KEY = lazy_pattern(FIRST_KEY)
 
 
 class FoundJson(Struct, frozen=True, kw_only=True):
@@ -84,8 +84,8 @@ def json_at(text: str, start: int, *, strict: bool = False, opened: bool = False
     return BrokenJson(end=max(found.end, abs(end)), cut=found.cut) if isinstance(found, BrokenJson) else found
 
 
-_IN_PYTHON = re.compile(r"[{\[\s]{1,20}'")
-_PYTHON = re.compile("('[^']*+')|True|False|None")
+_IN_PYTHON = lazy_pattern(r"[{\[\s]{1,20}'")
+_PYTHON = lazy_pattern("('[^']*+')|True|False|None")
 _WORDS = {"True": "true", "False": "false", "None": "null"}
 
 
@@ -191,7 +191,7 @@ def _unquoted(text: str, start: int) -> FoundJson | BrokenJson:
     return torn
 
 
-_BRACE = re.compile(r"[{}]")
+_BRACE = lazy_pattern(r"[{}]")
 
 
 def _braces_end(text: str, start: int) -> int:

@@ -7,6 +7,7 @@ from itertools import product
 
 import msgspec
 
+from stages._later import lazy_pattern
 from stages.repair.decoding import decode, decode_or
 from stages.repair.json_text import FoundJson, json_at
 from stages.schema.judging import Fuel, Judge, Path, Place
@@ -21,8 +22,8 @@ _PYTHON: dict[str, Json] = {"True": True, "False": False, "None": None}
 """Python's spelling of JSON's booleans and null, which models use in XML formats, where every value is a string."""
 
 _LIST_OF_ONE = "string to array of one"
-_XML_ITEM = re.compile(r"<item>([^<]*+)</item>")
-_XML_ITEMS = re.compile(r"(?:\s*+<item>[^<]*+</item>)++\s*+")
+_XML_ITEM = lazy_pattern(r"<item>([^<]*+)</item>")
+_XML_ITEMS = lazy_pattern(r"(?:\s*+<item>[^<]*+</item>)++\s*+")
 """An array as some models write it in XML."""
 
 
@@ -94,7 +95,7 @@ def _whole(value: Json, part: Mapping[str, Json]) -> Json:
 _any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
 
 
-_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,400})(?:\.\d{1,400})?(?:[eE][+-]?\d{1,3})?", re.ASCII)
+_NUMBER = lazy_pattern(r"-?(?:0|[1-9]\d{0,400})(?:\.\d{1,400})?(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _BEGINS_JSON = frozenset('"-0123456789tfn[{ \t\r\n')
 
 

@@ -5,6 +5,7 @@ import re
 import msgspec
 from msgspec import Raw, Struct
 
+from stages._later import lazy_pattern
 from stages.effect import Fault
 from stages.repair.decoding import decode
 
@@ -127,17 +128,17 @@ class Overflow(Struct, frozen=True, kw_only=True):
 _CODES = frozenset({"exceed_context_size_error", "context_length_exceeded"})
 """The codes of llama.cpp and OpenAI."""
 
-_WORDS = re.compile(r"exceed[^.]{0,40}context|context length|prompt is too long|maximum context", re.IGNORECASE)
+_WORDS = lazy_pattern(r"exceed[^.]{0,40}context|context length|prompt is too long|maximum context", re.IGNORECASE)
 """The wordings of Anthropic, Ollama, vLLM, LM Studio and older servers."""
 
-_NUMBERS = re.compile(r"\d{3,9}")
-_OF_PROMPT = re.compile(
+_NUMBERS = lazy_pattern(r"\d{3,9}")
+_OF_PROMPT = lazy_pattern(
     r"(\d{3,9})(?: tokens)? (?:in|from) (?:the|your) (?:messages|prompt|input)|(\d{3,9}) input tokens"
 )
 """The prompt's share in a sum of prompt and reply."""
 
-_MAXIMUM = re.compile(r"maximum context length is (\d{3,9})")
-_AT_LEAST = re.compile(r"at least \d{3,9}(?: input)? tokens")
+_MAXIMUM = lazy_pattern(r"maximum context length is (\d{3,9})")
+_AT_LEAST = lazy_pattern(r"at least \d{3,9}(?: input)? tokens")
 
 _STATUSES = frozenset({400, 413, 500})
 

@@ -5,7 +5,6 @@ The forms are `JSON`, the default, `XML`, and, for constrained replies that may 
 the same in every turn. Replies that do not follow the form exactly are left to rescue.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import MappingProxyType
@@ -15,6 +14,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from stages._later import lazy_pattern
 from stages.effect import RawCall
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
 from stages.repair.decoding import decode, decode_or
@@ -229,12 +229,12 @@ that a result contains; never make one up.
 The tools:
 """
 
-_HEAD = re.compile(r'\s*<invoke name="([^"]*)">')
-_KEY = re.compile(r'\s*<parameter name="([\w.-]+)"( string="false"| string="true")?>')
-_END = re.compile(r"\s*</invoke>")
-_BRACE = re.compile(r"\n\s*\{")
-_PLAIN_KEY = re.compile(r"[\w.-]{1,100}")
-_MARKUP = re.compile(r"<[^<>\s]{0,20}(?:parameter|invoke)")
+_HEAD = lazy_pattern(r'\s*<invoke name="([^"]*)">')
+_KEY = lazy_pattern(r'\s*<parameter name="([\w.-]+)"( string="false"| string="true")?>')
+_END = lazy_pattern(r"\s*</invoke>")
+_BRACE = lazy_pattern(r"\n\s*\{")
+_PLAIN_KEY = lazy_pattern(r"[\w.-]{1,100}")
+_MARKUP = lazy_pattern(r"<[^<>\s]{0,20}(?:parameter|invoke)")
 _CLOSING = "</parameter>"
 _CLOSING_WHOLE = "\n</invoke>"
 _members = msgspec.json.Decoder(dict[str, Raw])

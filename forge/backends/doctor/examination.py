@@ -6,7 +6,6 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from importlib.metadata import version
 from pathlib import Path
 
 import httpx
@@ -15,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from platformdirs import user_cache_path
 
+from forge._installation import VERSION
 from forge.backends.address import base_url
 from forge.backends.credentials import secrets
 from forge.backends.doctor.facts import IDENTIFY, NAMES, Facts, Finding, Probe, Question, Silence, constrains
@@ -124,7 +124,7 @@ def recall(subject: Subject) -> Profile | None:
         logging.getLogger("forge").warning("%s cannot be read (%s); the server is asked again", _file(subject), error)
         return None
     fresh = timedelta() <= datetime.now(UTC) - kept.found < FRESH
-    return kept.profile if fresh and kept.forge == version("forge-toolcalls") else None
+    return kept.profile if fresh and kept.forge == VERSION else None
 
 
 def remember(subject: Subject, profile: Profile) -> None:
@@ -132,7 +132,7 @@ def remember(subject: Subject, profile: Profile) -> None:
     kept = _Kept(
         url=subject.url,
         model=subject.model,
-        forge=version("forge-toolcalls"),
+        forge=VERSION,
         found=datetime.now(UTC),
         profile=profile,
     )
