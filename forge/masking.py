@@ -8,7 +8,7 @@ from typing import Self, assert_never
 import msgspec
 from msgspec.structs import replace
 
-from stages._later import lazy_pattern
+from stages._later import LazyPattern
 from stages.effect import Fault, RawCall, Reply
 from stages.repair.decoding import sound
 from stages.wire.deltas import CallDelta, CallStarted, Ended, Piece, ReasoningDelta, TextDelta
@@ -75,9 +75,9 @@ def _base64(secret: str) -> Iterable[str]:
             yield inner.replace("+", "-").replace("/", "_")
 
 
-_JSON = lazy_pattern(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))')
-_URL = lazy_pattern(r"(?:%[0-9a-fA-F]{2})+")
-_HTML = lazy_pattern(r"&(?:#x([0-9a-fA-F]{1,6})|#([0-9]{1,7})|(amp|lt|gt|quot|apos));", re.IGNORECASE)
+_JSON = LazyPattern(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))')
+_URL = LazyPattern(r"(?:%[0-9a-fA-F]{2})+")
+_HTML = LazyPattern(r"&(?:#x([0-9a-fA-F]{1,6})|#([0-9]{1,7})|(amp|lt|gt|quot|apos));", re.IGNORECASE)
 _NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 
 
@@ -88,14 +88,14 @@ def undone(text: str) -> str:
         if "\\" in text:
             # JSON writes a rare character as a pair of surrogates.
             text = (
-                _JSON.sub(lambda m: chr(int(m[1], 16)) if m[1] else _ESCAPES.get(m[2], m[2]), text)
+                _JSON.compiled.sub(lambda m: chr(int(m[1], 16)) if m[1] else _ESCAPES.get(m[2], m[2]), text)
                 .encode("utf-16-le", "surrogatepass")
                 .decode("utf-16-le", "replace")
             )
         if "%" in text:
-            text = _URL.sub(lambda m: bytes.fromhex(m[0].replace("%", "")).decode(errors="replace"), text)
+            text = _URL.compiled.sub(lambda m: bytes.fromhex(m[0].replace("%", "")).decode(errors="replace"), text)
         if "&" in text:
-            text = _HTML.sub(_entity, text)
+            text = _HTML.compiled.sub(_entity, text)
         if text == before:
             break
     return text

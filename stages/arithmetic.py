@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct
 from toolz import unique
 
-from stages._later import lazy_pattern
+from stages._later import LazyPattern
 from stages.objection import (
     Miscalculation,
     NoCalculation,
@@ -84,7 +84,7 @@ def calculate(text: str) -> Calculation | Incalculable:
         return Incalculable(problem=f"it is longer than {LONGEST_CALCULATION} characters")
     plain = text.translate(_PLAIN).strip().rstrip(".").removeprefix("=")
     written, equals, said = plain.partition("=")
-    if equals and not _RESULT.fullmatch(said):
+    if equals and not _RESULT.compiled.fullmatch(said):
         return Incalculable(problem='there is more than a result after "="')
     try:
         return _Reader(_tokens(written)).read()
@@ -105,11 +105,11 @@ _PLAIN = str.maketrans(
 )
 """Replaces typographic operators by those of a keyboard, and currency signs by spaces."""
 
-_RESULT = lazy_pattern(r"\s*-?\s*[0-9.,'_]*\s*%?\s*")
-_TOKEN = lazy_pattern(r"(\.?[0-9][0-9.,'_]*)|([-+*/()%])|([xX](?![^\W\d_]))|([^\W\d_]+|\S)")
-_DECIMAL = lazy_pattern(r"[0-9]{1,20}(?:\.[0-9]{1,20})?|\.[0-9]{1,20}")
-_GROUPED = lazy_pattern(r"[0-9]{1,3}([.,'_])[0-9]{3}(?:\1[0-9]{3}){0,5}(?:(?!\1)[.,][0-9]{1,20})?")
-_COMMA = lazy_pattern(r"[0-9]{1,20},[0-9]{1,20}")
+_RESULT = LazyPattern(r"\s*-?\s*[0-9.,'_]*\s*%?\s*")
+_TOKEN = LazyPattern(r"(\.?[0-9][0-9.,'_]*)|([-+*/()%])|([xX](?![^\W\d_]))|([^\W\d_]+|\S)")
+_DECIMAL = LazyPattern(r"[0-9]{1,20}(?:\.[0-9]{1,20})?|\.[0-9]{1,20}")
+_GROUPED = LazyPattern(r"[0-9]{1,3}([.,'_])[0-9]{3}(?:\1[0-9]{3}){0,5}(?:(?!\1)[.,][0-9]{1,20})?")
+_COMMA = LazyPattern(r"[0-9]{1,20},[0-9]{1,20}")
 
 
 class _UnreadableError(Exception):
@@ -118,7 +118,7 @@ class _UnreadableError(Exception):
 
 def _tokens(text: str) -> list[str]:
     tokens = []
-    for found in _TOKEN.finditer(text):
+    for found in _TOKEN.compiled.finditer(text):
         if found[4]:
             raise _UnreadableError(f'"{found[4]}" is neither a number nor one of + - * / % ( )')
         tokens.append("*" if found[3] else found[0])
@@ -128,11 +128,11 @@ def _tokens(text: str) -> list[str]:
 def _value(token: str) -> Fraction:
     """The number: 1.299 has decimals as in JSON, 1,299 has thousands as in English, 99,5 can only have decimals."""
     plain = token.rstrip(",.")
-    if _DECIMAL.fullmatch(plain):
+    if _DECIMAL.compiled.fullmatch(plain):
         return Fraction(plain)
-    if grouped := _GROUPED.fullmatch(plain):
+    if grouped := _GROUPED.compiled.fullmatch(plain):
         return Fraction(plain.replace(grouped[1], "").replace(",", "."))
-    if _COMMA.fullmatch(plain):
+    if _COMMA.compiled.fullmatch(plain):
         return Fraction(plain.replace(",", "."))
     raise _UnreadableError(f'"{token}" cannot be read as a number')
 

@@ -8,7 +8,7 @@ from typing import Literal, assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stages._later import lazy_pattern
+from stages._later import LazyPattern
 from stages.rescue.patterns import by_first_character, factored
 
 # The tags around reasoning, and the markup of calls, inside which such tags are text.
@@ -102,7 +102,7 @@ def may_hold_reasoning(text: str) -> bool:
     return begun and _search(_ALL).within(text).search(text) is not None
 
 
-_ADDRESSED_TO_TOOL = lazy_pattern(r"\bto=[\w.:-]{1,80}\s*$")
+_ADDRESSED_TO_TOOL = LazyPattern(r"\bto=[\w.:-]{1,80}\s*$")
 """Before an analysis header (gpt-oss): the message is addressed to a tool, so it is a call."""
 
 _LONGEST = 64
@@ -120,15 +120,15 @@ _SEVERAL_PARTS = (
     '\n{"tool"',
     "\n```json",
 )
-_FIRST = lazy_pattern(r"[<\[\u25c1\n]")
-_ONE_PART = lazy_pattern(r"[<\[\u25c1][^>\]\u25b7\n]*")
+_FIRST = LazyPattern(r"[<\[\u25c1\n]")
+_ONE_PART = LazyPattern(r"[<\[\u25c1][^>\]\u25b7\n]*")
 
 
 def open_tag_start(buffer: str, start: int) -> int:
     """The position of a tag at the buffer's end that may be incomplete; else the buffer's length."""
-    for first in _FIRST.finditer(buffer, max(start, len(buffer) - _LONGEST)):
+    for first in _FIRST.compiled.finditer(buffer, max(start, len(buffer) - _LONGEST)):
         begun = buffer[first.start() :].lower()
-        if _ONE_PART.fullmatch(begun) or any(tag.startswith(begun) for tag in _SEVERAL_PARTS):
+        if _ONE_PART.compiled.fullmatch(begun) or any(tag.startswith(begun) for tag in _SEVERAL_PARTS):
             return first.start()
     return len(buffer)
 
@@ -250,17 +250,21 @@ def _is_text(split: Split, buffer: str, start: int, end: int, group: str) -> boo
     if group == "close" and _takes_back(split, buffer, start) and not _is_quoted(buffer, start, end):
         return False
     in_call = split.calls > 0 or split.lead in ("{", "[{", "``") or split.lead.startswith("{")
-    addressed = group == "analysis" and _ADDRESSED_TO_TOOL.search(buffer, max(0, start - _BEHIND), start) is not None
+    addressed = (
+        group == "analysis" and _ADDRESSED_TO_TOOL.compiled.search(buffer, max(0, start - _BEHIND), start) is not None
+    )
     return in_call or addressed or _is_quoted(buffer, start, end)
 
 
-_BEFORE = lazy_pattern(r"[}\])>`]\s*\Z")
+_BEFORE = LazyPattern(r"[}\])>`]\s*\Z")
 
 
 def _takes_back(split: Split, buffer: str, start: int) -> bool:
     """Whether a closing tag comes right after something that ends like JSON or code, outside of strings."""
     return (
-        not split.calls and split.quotes % 2 == 0 and _BEFORE.search(buffer, max(0, start - _BEHIND), start) is not None
+        not split.calls
+        and split.quotes % 2 == 0
+        and _BEFORE.compiled.search(buffer, max(0, start - _BEHIND), start) is not None
     )
 
 

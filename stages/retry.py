@@ -7,7 +7,7 @@ from typing import assert_never
 
 from msgspec import Struct
 
-from stages._later import lazy_pattern
+from stages._later import LazyPattern
 from stages.effect import Fault
 from stages.halt import BackendFailed, BadReplies, CannotFit, Halt, PrerequisitesSkipped, StepsSkipped, ToolsFailing
 
@@ -32,8 +32,8 @@ RetryPolicy = Callable[[Tries], float | None]
 _TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 """Statuses that may change on a retry."""
 
-_LOADING = lazy_pattern(r"loading model", re.IGNORECASE)
-_NUMBERED = lazy_pattern(r'"code"\s{0,9}:\s{0,9}500\b')
+_LOADING = LazyPattern(r"loading model", re.IGNORECASE)
+_NUMBERED = LazyPattern(r'"code"\s{0,9}:\s{0,9}500\b')
 
 
 class Backoff(Struct, frozen=True, kw_only=True):
@@ -74,7 +74,7 @@ class Backoff(Struct, frozen=True, kw_only=True):
 
 def _is_loading(fault: Fault) -> bool:
     """Whether a llama.cpp server says that it is still loading its model."""
-    return fault.status == 503 and _LOADING.search(fault.body) is not None
+    return fault.status == 503 and _LOADING.compiled.search(fault.body) is not None
 
 
 def _max_attempts(faults: tuple[Fault, ...]) -> float:
@@ -105,7 +105,12 @@ def _repeats(faults: tuple[Fault, ...]) -> bool:
     dead; both write the status into the body. Hosted services answer 500 with a fixed text to anything, and recover.
     """
     before, last = faults[-2:] if len(faults) > 1 else (None, faults[-1])
-    return before is not None and last == before and last.status == 500 and _NUMBERED.search(last.body) is not None
+    return (
+        before is not None
+        and last == before
+        and last.status == 500
+        and _NUMBERED.compiled.search(last.body) is not None
+    )
 
 
 # Fallback: whether another model may continue a run that this one could not finish.

@@ -7,7 +7,7 @@ from typing import Literal, assert_never
 
 from msgspec.structs import replace
 
-from stages._later import lazy_pattern
+from stages._later import LazyPattern
 from stages.effect import Budget, Price
 from stages.message import FAILURES, Tool, ToolCall, is_user_input, outcome_of
 from stages.options import AtLeastOne, Count, Options, Positive, Seconds
@@ -19,8 +19,8 @@ from stages.tool import RECALL, ToolEffect, ToolSpec
 
 # Named tools: those that the user or a tool's error has named in this run.
 
-_WORDS = lazy_pattern(r"[a-z0-9]+")
-_PARTS = lazy_pattern(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
+_WORDS = LazyPattern(r"[a-z0-9]+")
+_PARTS = LazyPattern(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 
 
 def named_tools(names: Iterable[str], state: State) -> frozenset[str]:
@@ -36,7 +36,7 @@ def named_tools(names: Iterable[str], state: State) -> frozenset[str]:
     known, before = _known(wanted, state)
     history = state.history[known:]
     errors = [m.text for m in history if isinstance(m, Tool) and _failed(m)]
-    asked = [_WORDS.findall(m.text.lower()) for m in history if is_user_input(m)]
+    asked = [_WORDS.compiled.findall(m.text.lower()) for m in history if is_user_input(m)]
     left = wanted.difference(before.named)
     found = {name for name in left if _in_errors(name, errors) or any(_all_in(name, said) for said in asked)}
     return wanted & found.union(before.named)
@@ -76,7 +76,7 @@ def _in_errors(name: str, errors: Iterable[str]) -> bool:
 
 def _all_in(name: str, said: list[str]) -> bool:
     """Whether each part of the name begins a word: "cancelled orders" has `cancel` and `order`."""
-    parts = [part.lower() for part in _PARTS.findall(name)]
+    parts = [part.lower() for part in _PARTS.compiled.findall(name)]
     return bool(parts) and all(any(word.startswith(part) for word in said) for part in parts)
 
 

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 from msgspec.structs import replace
 
-from stages._later import lazy_pattern
+from stages._later import LazyPattern
 from stages.effect import TokenProbability
 from stages.options import Count, Fraction, OptionError, Options, Tokens
 from stages.repair.decoding import decode, decode_or
@@ -176,7 +176,7 @@ def _begun(text: str) -> str:
 
 # The positions of JSON values in a text: each string, number and word, with its path.
 
-_MARK = lazy_pattern(r'\\.|["{}\[\]:,]', re.DOTALL)
+_MARK = LazyPattern(r'\\.|["{}\[\]:,]', re.DOTALL)
 _DEEP = 6
 """Maximum length of a path: calls are not nested deeper."""
 
@@ -215,7 +215,7 @@ def json_places(text: str) -> Iterator[JsonPlace]:
 def _parts(text: str) -> Iterator[tuple[int, str]]:
     """The signs, strings, numbers and words of JSON in the text, each after its position."""
     since, quoted = 0, False
-    for mark in _MARK.finditer(text):
+    for mark in _MARK.compiled.finditer(text):
         at = mark.start()
         if mark[0] == '"':
             if quoted:

@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct, structs
 
-from stages._later import lazy_pattern
+from stages._later import LazyPattern
 
 _T = TypeVar("_T")
 _Other = TypeVar("_Other")
@@ -23,13 +23,13 @@ The limits of JSON libraries differ with the version of Python, from less than 1
 _HALF = "\ufffd"
 """The replacement of half a surrogate pair in incoming text: alone it is no character, and has no UTF-8."""
 
-_HALVES = lazy_pattern("[\ud800-\udfff]")
-_STRING = lazy_pattern(rb'"[^"]*+"?')
-_ESCAPED = lazy_pattern(rb"\\.(?:\\.)*+", re.DOTALL)
+_HALVES = LazyPattern("[\ud800-\udfff]")
+_STRING = LazyPattern(rb'"[^"]*+"?')
+_ESCAPED = LazyPattern(rb"\\.(?:\\.)*+", re.DOTALL)
 _STEPS = bytes.maketrans(b"[]{}", b"\x01\xff\x01\xff")
 _PLAIN = bytes(set(range(256)) - set(b'[]{}"'))
-_ESCAPED_HALF = lazy_pattern(rb"\\u[dD][89a-fA-F]")
-_ESCAPE = lazy_pattern(
+_ESCAPED_HALF = LazyPattern(rb"\\u[dD][89a-fA-F]")
+_ESCAPE = LazyPattern(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
     re.DOTALL,
 )
@@ -68,12 +68,12 @@ def decode_or(decoder: msgspec.json.Decoder[_T], data: bytes | str, otherwise: _
 
 def sound(text: str) -> str:
     """The text with U+FFFD for each half of a surrogate pair, which JSON's escapes and file names may contain."""
-    return text if is_sound(text) else _HALVES.sub(_HALF, text)
+    return text if is_sound(text) else _HALVES.compiled.sub(_HALF, text)
 
 
 def is_sound(text: str) -> bool:
     """Whether the text has no half of a surrogate pair."""
-    return text.isascii() or _HALVES.search(text) is None
+    return text.isascii() or _HALVES.compiled.search(text) is None
 
 
 def sound_struct(value: _S) -> _S:
@@ -139,8 +139,8 @@ def _brackets(data: bytes) -> bytes:
     What is neither bracket nor quote goes first, so that little is left to look at. Two quotes side by side are an
     empty string, or the end of one and the beginning of the next: without them, what is in strings still is.
     """
-    quoted = _ESCAPED.sub(b"", data).translate(None, _PLAIN).replace(b'""', b"")
-    return _STRING.sub(b"", quoted)
+    quoted = _ESCAPED.compiled.sub(b"", data).translate(None, _PLAIN).replace(b'""', b"")
+    return _STRING.compiled.sub(b"", quoted)
 
 
 def _bytes(data: bytes | str) -> bytes:
@@ -150,7 +150,7 @@ def _bytes(data: bytes | str) -> bytes:
 def _whole(data: bytes | str) -> bytes:
     """The data with U+FFFD for invalid UTF-8 and for escapes of half characters."""
     readable = _bytes(data).decode(errors="replace").encode()
-    return _ESCAPE.sub(_written, readable) if _ESCAPED_HALF.search(readable) else readable
+    return _ESCAPE.compiled.sub(_written, readable) if _ESCAPED_HALF.compiled.search(readable) else readable
 
 
 def _written(escape: re.Match[bytes]) -> bytes:

@@ -5,7 +5,7 @@ import json
 import msgspec
 from msgspec import Raw, Struct
 
-from stages._later import lazy_pattern
+from stages._later import LazyPattern
 from stages.repair.damaged_json import BrokenJson, RepairedJson, repair_json
 from stages.repair.decoding import NESTING, decode_or, nested
 
@@ -13,16 +13,16 @@ _SCANNER = json.JSONDecoder(parse_int=str, parse_float=str)
 _WINDOW = 1024
 _NEAR_END = 16
 """Characters; an error nearer to the end of a window may come from the window."""
-_BACKSLASHED = lazy_pattern(r'[\[{\s]{1,20}\\"')
+_BACKSLASHED = LazyPattern(r'[\[{\s]{1,20}\\"')
 _BEHIND_IT = r'(?=\s*+(?:["<%\[\u3010\u3014\u27e6\u300a\u00ab]|```|\Z))'
-_LINE_OF_IT = lazy_pattern(rf"[^\n]{{0,4000}}?[}}\]](?:{_BEHIND_IT}|(?=[ \t]*+\n))")
-_ALL_OF_IT = lazy_pattern(rf"[^<`]{{0,4000}}[}}\]]{_BEHIND_IT}")
-_ENTITY_QUOTE = lazy_pattern(r"\{\s{0,8}&(?:quot|#34|#x22|apos|#39);")
+_LINE_OF_IT = LazyPattern(rf"[^\n]{{0,4000}}?[}}\]](?:{_BEHIND_IT}|(?=[ \t]*+\n))")
+_ALL_OF_IT = LazyPattern(rf"[^<`]{{0,4000}}[}}\]]{_BEHIND_IT}")
+_ENTITY_QUOTE = LazyPattern(r"\{\s{0,8}&(?:quot|#34|#x22|apos|#39);")
 
 
 FIRST_KEY = r"[\"\u201c\uff02](?:name|tool|tool_name|function|function_name)[\"\u201d\uff02]\s{0,8}[:\uff1a]"
 """The beginning of a call whose opening brace is missing."""
-_FIRST_KEY = lazy_pattern(FIRST_KEY)
+_FIRST_KEY = LazyPattern(FIRST_KEY)
 
 
 class FoundJson(Struct, frozen=True, kw_only=True):
@@ -66,26 +66,26 @@ def json_at(text: str, start: int, *, strict: bool = False, opened: bool = False
 
     `opened`: whatever key stands there without a brace, it is an object's.
     """
-    if not text.startswith(("{", "["), start) and (opened or _FIRST_KEY.match(text, start)):
+    if not text.startswith(("{", "["), start) and (opened or _FIRST_KEY.compiled.match(text, start)):
         return _repaired(text, start, opened=True)
     end = _strict_end(text, start)
     if end > 0 and _decodes(written := text[start:end]):
         return FoundJson(text=written, end=end)
     if strict:
         return BrokenJson(end=abs(end), cut=False)
-    if _IN_PYTHON.match(text, start) and (python := _of_python(text, start)):
+    if _IN_PYTHON.compiled.match(text, start) and (python := _of_python(text, start)):
         return python
-    if _ENTITY_QUOTE.match(text, start):
+    if _ENTITY_QUOTE.compiled.match(text, start):
         return _unescaped(text, start)
-    if _BACKSLASHED.match(text, start):
+    if _BACKSLASHED.compiled.match(text, start):
         return _unquoted(text, start)
     found = _repaired(text, start)
     # Up to there it was valid JSON: no call begins inside of it.
     return BrokenJson(end=max(found.end, abs(end)), cut=found.cut) if isinstance(found, BrokenJson) else found
 
 
-_IN_PYTHON = lazy_pattern(r"[{\[\s]{1,20}'")
-_PYTHON = lazy_pattern("('[^']*+')|True|False|None")
+_IN_PYTHON = LazyPattern(r"[{\[\s]{1,20}'")
+_PYTHON = LazyPattern("('[^']*+')|True|False|None")
 _WORDS = {"True": "true", "False": "false", "None": "null"}
 
 
@@ -97,7 +97,7 @@ def _of_python(text: str, start: int) -> FoundJson | None:
         return None
     literals: tuple[str, ...] = ()
     if any(word in written for word in _WORDS):
-        plain = _PYTHON.sub(lambda found: found[1] or _WORDS[found[0]], written)
+        plain = _PYTHON.compiled.sub(lambda found: found[1] or _WORDS[found[0]], written)
         literals, written = ("python_literals",) if plain != written else (), plain
     written = written.replace("'", '"')
     if not _decodes(written):
@@ -178,7 +178,7 @@ def _unquoted(text: str, start: int) -> FoundJson | BrokenJson:
     line = text.find("\n", start, start + 4000)
     torn = BrokenJson(end=min(len(text), start + 4000) if line < 0 else line, cut=False)
     for extent in (_LINE_OF_IT, _ALL_OF_IT):
-        whole = extent.match(text, start)
+        whole = extent.compiled.match(text, start)
         if whole is None:
             continue
         torn = BrokenJson(end=whole.end(), cut=False)
@@ -191,12 +191,12 @@ def _unquoted(text: str, start: int) -> FoundJson | BrokenJson:
     return torn
 
 
-_BRACE = lazy_pattern(r"[{}]")
+_BRACE = LazyPattern(r"[{}]")
 
 
 def _braces_end(text: str, start: int) -> int:
     depth = 0
-    for brace in _BRACE.finditer(text, start):
+    for brace in _BRACE.compiled.finditer(text, start):
         depth += 1 if brace[0] == "{" else -1
         if depth == 0:
             return brace.end()

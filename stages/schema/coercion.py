@@ -7,7 +7,7 @@ from itertools import product
 
 import msgspec
 
-from stages._later import lazy_pattern
+from stages._later import LazyPattern
 from stages.repair.decoding import decode, decode_or
 from stages.repair.json_text import FoundJson, json_at
 from stages.schema.judging import Fuel, Judge, Path, Place
@@ -22,8 +22,8 @@ _PYTHON: dict[str, Json] = {"True": True, "False": False, "None": None}
 """Python's spelling of JSON's booleans and null, which models use in XML formats, where every value is a string."""
 
 _LIST_OF_ONE = "string to array of one"
-_XML_ITEM = lazy_pattern(r"<item>([^<]*+)</item>")
-_XML_ITEMS = lazy_pattern(r"(?:\s*+<item>[^<]*+</item>)++\s*+")
+_XML_ITEM = LazyPattern(r"<item>([^<]*+)</item>")
+_XML_ITEMS = LazyPattern(r"(?:\s*+<item>[^<]*+</item>)++\s*+")
 """An array as some models write it in XML."""
 
 
@@ -52,8 +52,8 @@ def _retype(value: Json, part: Mapping[str, Json], lists: Callable[[Json], bool]
         whole = _whole(spelt, part)
         source = "JSON text" if isinstance(spelt, list | dict) else "string"
         return whole, f"{source} to {json_type(whole)}"
-    if "array" in types_of(part) and (items := _XML_ITEMS.fullmatch(value)):
-        return list(_XML_ITEM.findall(items[0])), "items to array"
+    if "array" in types_of(part) and (items := _XML_ITEMS.compiled.fullmatch(value)):
+        return list(_XML_ITEM.compiled.findall(items[0])), "items to array"
     # Text that begins like JSON was meant as JSON, not as the only item of a list.
     if "array" in types_of(part) and value and not value.lstrip().startswith(("[", "{")):
         return [value], _LIST_OF_ONE
@@ -95,7 +95,7 @@ def _whole(value: Json, part: Mapping[str, Json]) -> Json:
 _any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
 
 
-_NUMBER = lazy_pattern(r"-?(?:0|[1-9]\d{0,400})(?:\.\d{1,400})?(?:[eE][+-]?\d{1,3})?", re.ASCII)
+_NUMBER = LazyPattern(r"-?(?:0|[1-9]\d{0,400})(?:\.\d{1,400})?(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _BEGINS_JSON = frozenset('"-0123456789tfn[{ \t\r\n')
 
 
@@ -122,7 +122,7 @@ def _spelt(text: str) -> Json:
 
 def _number(text: str, otherwise: str) -> Json:
     """The number that the text spells, if it can be represented exactly; else `otherwise`."""
-    if not _NUMBER.fullmatch(text):
+    if not _NUMBER.compiled.fullmatch(text):
         return otherwise
     value = decode_or(_any, text, otherwise)
     exact = isinstance(value, int) or (isinstance(value, float) and Decimal(repr(value)) == Decimal(text))

@@ -5,7 +5,7 @@ import re
 import msgspec
 from msgspec import Raw, Struct
 
-from stages._later import lazy_pattern
+from stages._later import LazyPattern
 from stages.effect import Fault
 from stages.repair.decoding import decode
 
@@ -128,17 +128,17 @@ class Overflow(Struct, frozen=True, kw_only=True):
 _CODES = frozenset({"exceed_context_size_error", "context_length_exceeded"})
 """The codes of llama.cpp and OpenAI."""
 
-_WORDS = lazy_pattern(r"exceed[^.]{0,40}context|context length|prompt is too long|maximum context", re.IGNORECASE)
+_WORDS = LazyPattern(r"exceed[^.]{0,40}context|context length|prompt is too long|maximum context", re.IGNORECASE)
 """The wordings of Anthropic, Ollama, vLLM, LM Studio and older servers."""
 
-_NUMBERS = lazy_pattern(r"\d{3,9}")
-_OF_PROMPT = lazy_pattern(
+_NUMBERS = LazyPattern(r"\d{3,9}")
+_OF_PROMPT = LazyPattern(
     r"(\d{3,9})(?: tokens)? (?:in|from) (?:the|your) (?:messages|prompt|input)|(\d{3,9}) input tokens"
 )
 """The prompt's share in a sum of prompt and reply."""
 
-_MAXIMUM = lazy_pattern(r"maximum context length is (\d{3,9})")
-_AT_LEAST = lazy_pattern(r"at least \d{3,9}(?: input)? tokens")
+_MAXIMUM = LazyPattern(r"maximum context length is (\d{3,9})")
+_AT_LEAST = LazyPattern(r"at least \d{3,9}(?: input)? tokens")
 
 _STATUSES = frozenset({400, 413, 500})
 
@@ -149,18 +149,18 @@ def overflow_of(fault: Fault) -> Overflow | None:
         return None
     said = _error_of(fault.body)
     message = said.message or ""
-    if not (said.type in _CODES or said.code in _CODES or _WORDS.search(message)):
+    if not (said.type in _CODES or said.code in _CODES or _WORDS.compiled.search(message)):
         return None
     tokens, maximum = _numbers(message)
-    bound = not said.n_prompt_tokens and _AT_LEAST.search(message) is not None
+    bound = not said.n_prompt_tokens and _AT_LEAST.compiled.search(message) is not None
     return Overflow(tokens=said.n_prompt_tokens or tokens, maximum=said.n_ctx or maximum, at_least=bound)
 
 
 def _numbers(message: str) -> tuple[int, int]:
     """Prompt and maximum from a sentence: the largest number was requested, the first other number is the limit."""
-    numbers = [int(number) for number in _NUMBERS.findall(message)[:8]]
+    numbers = [int(number) for number in _NUMBERS.compiled.findall(message)[:8]]
     tokens = max(numbers, default=0)
-    named = _MAXIMUM.search(message)
+    named = _MAXIMUM.compiled.search(message)
     maximum = int(named[1]) if named else next((number for number in numbers if number != tokens), 0)
-    part = _OF_PROMPT.search(message)
+    part = _OF_PROMPT.compiled.search(message)
     return (int(part[1] or part[2]) if part else tokens), maximum

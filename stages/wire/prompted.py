@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from stages._later import lazy_pattern
+from stages._later import LazyPattern
 from stages.effect import RawCall
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
 from stages.repair.decoding import decode, decode_or
@@ -229,12 +229,12 @@ that a result contains; never make one up.
 The tools:
 """
 
-_HEAD = lazy_pattern(r'\s*<invoke name="([^"]*)">')
-_KEY = lazy_pattern(r'\s*<parameter name="([\w.-]+)"( string="false"| string="true")?>')
-_END = lazy_pattern(r"\s*</invoke>")
-_BRACE = lazy_pattern(r"\n\s*\{")
-_PLAIN_KEY = lazy_pattern(r"[\w.-]{1,100}")
-_MARKUP = lazy_pattern(r"<[^<>\s]{0,20}(?:parameter|invoke)")
+_HEAD = LazyPattern(r'\s*<invoke name="([^"]*)">')
+_KEY = LazyPattern(r'\s*<parameter name="([\w.-]+)"( string="false"| string="true")?>')
+_END = LazyPattern(r"\s*</invoke>")
+_BRACE = LazyPattern(r"\n\s*\{")
+_PLAIN_KEY = LazyPattern(r"[\w.-]{1,100}")
+_MARKUP = LazyPattern(r"<[^<>\s]{0,20}(?:parameter|invoke)")
 _CLOSING = "</parameter>"
 _CLOSING_WHOLE = "\n</invoke>"
 _members = msgspec.json.Decoder(dict[str, Raw])
@@ -250,7 +250,11 @@ def _encode_call(call: ToolCall) -> str:
 
     head = f'<invoke name="{escape(call.name)}">\n'
     given = _as_members(call.arguments)
-    if given is not None and all(map(_PLAIN_KEY.fullmatch, given)) and not _MARKUP.search(call.arguments):
+    if (
+        given is not None
+        and all(map(_PLAIN_KEY.compiled.fullmatch, given))
+        and not _MARKUP.compiled.search(call.arguments)
+    ):
         parameters = "".join(_parameter(name, bytes(value).decode()) for name, value in given.items())
         text = f"{head}{parameters}</invoke>"
         if _decode_markup(text) == (RawCall(name=call.name, arguments=call.arguments),):
@@ -272,7 +276,7 @@ def _decode_markup(text: str) -> tuple[RawCall, ...]:
     calls: list[RawCall] = []
     position, end = 0, len(text.rstrip())
     while position < end:
-        head = _HEAD.match(text, position)
+        head = _HEAD.compiled.match(text, position)
         read = _read_body(text, head.end()) if head else None
         if head is None or read is None:
             return ()
@@ -283,20 +287,20 @@ def _decode_markup(text: str) -> tuple[RawCall, ...]:
 
 def _read_body(text: str, position: int) -> tuple[str, int] | None:
     """The arguments, and the end of the call."""
-    if _BRACE.match(text, position):
+    if _BRACE.compiled.match(text, position):
         # Valid JSON cannot contain this: newlines in strings are escaped, and tags occur only in strings.
         end = text.find(_CLOSING_WHOLE, position)
         arguments = text[position + 1 : end]
         return (arguments, end + len(_CLOSING_WHOLE)) if end > 0 and _as_members(arguments) is not None else None
     given: dict[str, str] = {}
-    while key := _KEY.match(text, position):
+    while key := _KEY.compiled.match(text, position):
         end = text.find(_CLOSING, key.end())
         value = _read_value(text[key.end() : end], key[2] or "") if end > 0 else None
         if value is None or key[1] in given:
             return None
         given[key[1]] = value
         position = end + len(_CLOSING)
-    end_tag = _END.match(text, position)
+    end_tag = _END.compiled.match(text, position)
     members = ",".join(f"{_quoted(name)}:{value}" for name, value in given.items())
     return ("{" + members + "}", end_tag.end()) if end_tag else None
 
