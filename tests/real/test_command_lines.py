@@ -309,7 +309,7 @@ TABLE: dict[str, Row] = {
     "forge proxy --backend ollama:qwen3:4b": proxies,
     "forge proxy --backend ollama:qwen3:4b --host 0.0.0.0 --api-key-env PROXY_KEY": proxies,
     "forge proxy --backend local": small_proxies,
-    "forge proxy --backend local --model qwen2.5-coder-1.5b --context 16384": small_proxies,
+    "forge proxy --backend local --model qwen2.5-coder-1.5b --context 16384": proxies,
     "forge proxy --policy policy.toml": replace(proxies, more="--backend 127.0.0.1:8080"),
     **dict.fromkeys(
         (
