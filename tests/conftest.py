@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import uvicorn.server
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from msgspec import Raw
@@ -23,6 +24,19 @@ LEFT_OUT = "left out on this machine"
 # A shell ignores Ctrl-C for what it starts in the background, and every process started from there inherits that: the
 # tests of Ctrl-C would wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+class _Hurried:
+    """asyncio for uvicorn, which looks ten times a second whether it should stop, and then waits a tenth more."""
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(asyncio, name)
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds / 20)
+
+
+vars(uvicorn.server)["asyncio"] = _Hurried()
 
 st.register_type_strategy(Raw, st.sampled_from([Raw(b"null"), Raw(b"1"), Raw(b'{"a":[1,2]}'), Raw(b'"text"')]))
 st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False))  # JSON has no others

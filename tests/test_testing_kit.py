@@ -403,7 +403,7 @@ def test_an_answer_without_its_call_is_said_where_it_stands() -> None:
         assert_answered(history)
 
 
-@settings(max_examples=15)
+@settings(max_examples=5)
 @pytest.mark.parametrize("phase", PHASES, ids=lambda phase: str(phase.__name__))
 @given(data=st.data())
 def test_states_are_in_the_phase_that_was_asked_for_and_survive_json(

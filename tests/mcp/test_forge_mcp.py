@@ -17,6 +17,7 @@ from tests.scripted_model import completion
 from tests.scripted_server import calling, requests_of, scripted_server
 
 FLOW = Path(__file__).with_name("flow_served.py")
+NOBODY = ["--backend", "http://127.0.0.1:9"]
 WORDS = ["-m", "forge", "mcp", f"{FLOW}:workflow", "--no-probe", "--mode", "native", "--description", "Answers."]
 
 
@@ -38,14 +39,24 @@ MODES = pytest.mark.parametrize("mode", ["legacy", "auto"])
 
 
 @MODES
-def test_a_workflow_is_one_tool_with_progress_and_a_result(tmp_path: Path, mode: str) -> None:
+def test_a_workflow_is_one_tool_with_progress_results_and_questions(tmp_path: Path, mode: str) -> None:
+    """All in one session: a process takes seconds to import the SDK."""
     heard: list[str | None] = []
+    answers = [
+        ElicitResult(action="accept", content={"answer": "the blue one"}),
+        ElicitResult(action="decline"),
+    ]
+    asked: list[str] = []
 
     async def hear(progress: float, total: float | None, message: str | None) -> None:
         heard.append(message)
 
+    async def ask(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
+        asked.append(params.message)
+        return answers.pop(0)
+
     async def use(address: str) -> None:
-        async with Client(server(address), mode=mode) as client:
+        async with Client(server(address), mode=mode, elicitation_callback=ask) as client:
             (tool,) = (await client.list_tools()).tools
             assert (tool.name, tool.description, tool.input_schema["required"]) == (
                 "the_desk_",
@@ -59,61 +70,31 @@ def test_a_workflow_is_one_tool_with_progress_and_a_result(tmp_path: Path, mode:
             wrong = await client.call_tool("the_desk_", {"message": " "})
             assert wrong.is_error
             assert "which is not empty" in text_of(wrong)
+            blue = await client.call_tool("the_desk_", {"message": "Get me one."})
+            assert json.loads(text_of(blue)) == {"reported": "You get the blue one."}
+            assert told(address)[-1] == "the blue one"
+            assert text_of(await client.call_tool("the_desk_", {"message": "And one."})).startswith("Which one?")
+            halted = await client.call_tool("the_desk_", {"message": "Go."})
+            assert halted.is_error
+            assert "no usable tool call in 4 attempts" in text_of(halted)
 
-    with scripted_server(tmp_path, [calling("look", what="it"), calling("report", text="It is 42.")]) as address:
+    looked = [calling("look", what="it"), calling("report", text="It is 42.")]
+    question = calling("ask", question="Which one?")
+    script = [*looked, question, calling("report", text="You get the blue one."), question]
+    with scripted_server(tmp_path, [*script, *[calling("no_such_tool")] * 4]) as address:
         asyncio.run(use(address))
     assert heard == ["asks the model, 1", "runs look", "asks the model, 2", "runs report"]
+    assert asked == ["Which one?"] * 2
 
 
 @MODES
-@pytest.mark.parametrize("answers", [True, False])
-def test_a_question_is_put_to_the_clients_user_if_it_can_be(tmp_path: Path, mode: str, answers: bool) -> None:
-    asked: list[str] = []
-
-    async def ask(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
-        asked.append(params.message)
-        return ElicitResult(action="accept", content={"answer": "the blue one"})
-
+def test_a_question_that_the_clients_user_cannot_be_asked_is_the_result(tmp_path: Path, mode: str) -> None:
     async def use(address: str) -> str:
-        own = ask if answers else None
-        async with Client(server(address), mode=mode, elicitation_callback=own) as client:
-            return text_of(await client.call_tool("the_desk_", {"message": "Get me one."}))
-
-    script = [calling("ask", question="Which one?"), calling("report", text="You get the blue one.")]
-    with scripted_server(tmp_path, script) as address:
-        result = asyncio.run(use(address))
-        last = told(address)
-    if answers:
-        assert asked == ["Which one?"]
-        assert last[-1] == "the blue one"
-        assert json.loads(result) == {"reported": "You get the blue one."}
-    else:
-        assert result == "Which one?\n- red\n- blue"
-
-
-@MODES
-def test_a_question_that_is_declined_is_the_result(tmp_path: Path, mode: str) -> None:
-    async def decline(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
-        return ElicitResult(action="decline")
-
-    async def use(address: str) -> str:
-        async with Client(server(address), mode=mode, elicitation_callback=decline) as client:
+        async with Client(server(address), mode=mode) as client:
             return text_of(await client.call_tool("the_desk_", {"message": "Get me one."}))
 
     with scripted_server(tmp_path, [calling("ask", question="Which one?")]) as address:
-        assert asyncio.run(use(address)).startswith("Which one?")
-
-
-def test_a_halt_and_a_model_that_is_not_there_are_errors_of_the_call(tmp_path: Path) -> None:
-    async def use(address: str) -> str:
-        async with Client(server(address)) as client:
-            result = await client.call_tool("the_desk_", {"message": "Go."})
-            assert result.is_error
-            return text_of(result)
-
-    assert "cannot connect to http://127.0.0.1:9" in asyncio.run(use("http://127.0.0.1:9"))
-    with scripted_server(tmp_path, [calling("no_such_tool")] * 4) as address:
-        assert "no usable tool call in 4 attempts" in asyncio.run(use(address))
+        assert asyncio.run(use(address)) == "Which one?\n- red\n- blue"
 
 
 def test_an_agent_is_served_on_the_backend_of_the_command_line(tmp_path: Path) -> None:
@@ -128,28 +109,16 @@ def test_an_agent_is_served_on_the_backend_of_the_command_line(tmp_path: Path) -
 
 
 def test_an_agent_is_served_on_its_own_backend_where_the_command_line_names_none() -> None:
-    async def use() -> str:
+    async def use() -> None:
         own = StdioServerParameters(
             command=sys.executable, args=["-m", "forge", "mcp", f"{FLOW}:agent"], env={**os.environ}
         )
         async with Client(own) as client:
-            return text_of(await client.call_tool("helper", {"message": "Hello."}))
+            result = await client.call_tool("helper", {"message": "Hello."})
+            assert result.is_error
+            assert "cannot connect to http://127.0.0.1:9" in text_of(result)
 
-    assert "cannot connect to http://127.0.0.1:9" in asyncio.run(use())
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ([f"{FLOW}:workflow"], "a workflow has no backend of its own; give --backend"),
-        ([f"{FLOW}:agent", "--model", "x"], "--model needs --backend"),
-    ],
-)
-def test_what_cannot_be_served_without_a_backend_is_told(words: list[str], said: str) -> None:
-    command = [sys.executable, "-m", "forge", "mcp", *words]
-    ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert said in ended.stderr
+    asyncio.run(use())
 
 
 def test_standard_output_is_the_protocol_alone_and_its_end_is_the_programs(tmp_path: Path) -> None:
@@ -209,7 +178,7 @@ def test_a_cancelled_call_ends_its_run_and_the_next_is_answered(tmp_path: Path) 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_it_at_once(number: signal.Signals, code: int) -> None:
-    command = [sys.executable, *WORDS, "--backend", "http://127.0.0.1:9"]
+    command = [sys.executable, *WORDS, *NOBODY]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -220,24 +189,45 @@ def test_a_signal_ends_it_at_once(number: signal.Signals, code: int) -> None:
         assert process.wait(timeout=30) == code
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["no_such.py"], "there is no file no_such.py"),
-        ([str(FLOW)], "has more than one workflow or agent: agent, workflow"),
-        ([f"{FLOW}:agent", "--var", "tone"], "write it as NAME=VALUE"),
-        ([f"{FLOW}:agent", "<&-"], "one of them is closed"),
-    ],
-)
-def test_wrong_usage_is_told_on_standard_error_only(words: list[str], said: str) -> None:
-    line = f"{sys.executable} -m forge mcp --backend http://127.0.0.1:9 {' '.join(words)}"
-    ended = subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, check=False)
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert said in ended.stderr
+WRONG = [
+    ([f"{FLOW}:workflow"], "a workflow has no backend of its own; give --backend"),
+    ([f"{FLOW}:agent", "--model", "x"], "--model needs --backend"),
+    (["no_such.py", *NOBODY], "there is no file no_such.py"),
+    ([str(FLOW), *NOBODY], "has more than one workflow or agent: agent, workflow"),
+    ([f"{FLOW}:agent", *NOBODY, "--var", "tone"], "write it as NAME=VALUE"),
+    ([f"{FLOW}:agent", *NOBODY, "<&-"], "one of them is closed"),
+]
+EACH = """
+import os, sys
+import forge.mcp.serving
+from forge.cli.dispatch import run_command
+
+for number, words in enumerate(eval(sys.argv[1])):
+    sys.stderr.flush()
+    if not os.fork():
+        os.dup2(os.open(f"{number}.err", os.O_CREAT | os.O_WRONLY), 2)
+        if "<&-" in words:
+            os.close(0)
+        os._exit(run_command([word for word in words if word != "<&-"]))
+    print(os.waitstatus_to_exitcode(os.wait()[1]), file=sys.stderr)
+"""
+"""Imports the SDK once, which takes seconds, and has a child for each command line."""
+
+
+def test_wrong_usage_is_told_on_standard_error_only(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", EACH, repr([["mcp", *words] for words, _ in WRONG])]
+    where = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    pipe, null = subprocess.PIPE, subprocess.DEVNULL
+    ended = subprocess.run(
+        command, stdin=null, stdout=pipe, stderr=pipe, text=True, cwd=tmp_path, env=where, check=True
+    )
+    assert (ended.stdout, ended.stderr.split()) == ("", ["2"] * len(WRONG))
+    for number, (_, said) in enumerate(WRONG):
+        assert said in (tmp_path / f"{number}.err").read_text()
 
 
 def test_without_the_sdk_it_says_what_to_install() -> None:
-    words = [*WORDS[2:], "--backend", "http://127.0.0.1:9"]
+    words = [*WORDS[2:], *NOBODY]
     code = "import sys; sys.modules['mcp'] = None; from forge.cli.dispatch import run_command; "
     code += f"sys.exit(run_command({words!r}))"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

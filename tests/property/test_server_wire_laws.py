@@ -113,32 +113,32 @@ def _bare(message: Message) -> Message:
             return Assistant(text=text, calls=bare)
 
 
-@each
 @given(history=histories().filter(bool), sampling=options)
-def test_what_forge_asks_for_as_a_client_it_reads_as_a_server(
-    sides: Sides, history: History, sampling: Sampling
-) -> None:
-    body = sides.body(history, sampling, SPECS)
-    request = served(sides, body)
-    assert request.body == body
-    assert request.model == "m"
-    lacks = {"top_k": UNSET, "stop": UNSET} if sides.server is RESPONSES else {}
-    assert request.sampling == replace(sampling, **lacks)
-    assert [(s.name, s.description, json.loads(bytes(s.parameters))) for s in request.specs] == [
-        (s.name, s.description, json.loads(bytes(s.parameters))) for s in SPECS
-    ]
-    assert as_told(request.history) == as_told(history)
-    assert request.foreign == ()
+def test_what_forge_asks_for_as_a_client_it_reads_as_a_server(history: History, sampling: Sampling) -> None:
+    for sides in PROTOCOLS.values():
+        body = sides.body(history, sampling, SPECS)
+        request = served(sides, body)
+        assert request.body == body
+        assert request.model == "m"
+        lacks = {"top_k": UNSET, "stop": UNSET} if sides.server is RESPONSES else {}
+        assert request.sampling == replace(sampling, **lacks)
+        assert [(s.name, s.description, json.loads(bytes(s.parameters))) for s in request.specs] == [
+            (s.name, s.description, json.loads(bytes(s.parameters))) for s in SPECS
+        ]
+        assert as_told(request.history) == as_told(history)
+        assert request.foreign == ()
 
 
-@pytest.mark.parametrize("name", ["chat", "messages"])
 @given(history=histories().filter(bool), sampling=options)
-def test_what_a_client_sent_can_be_sent_on_with_more(name: str, history: History, sampling: Sampling) -> None:
-    body = PROTOCOLS[name].body(history, sampling, SPECS)
-    sent = as_sent(served(PROTOCOLS[name], body))
-    assert sent.body == body
-    more = Raw(b'{"role":"user","content":"Once more."}')
-    assert json.loads(replace(sent, messages=(*sent.messages, more)).body)["messages"][-1] == json.loads(bytes(more))
+def test_what_a_client_sent_can_be_sent_on_with_more(history: History, sampling: Sampling) -> None:
+    for name in ("chat", "messages"):
+        body = PROTOCOLS[name].body(history, sampling, SPECS)
+        sent = as_sent(served(PROTOCOLS[name], body))
+        assert sent.body == body
+        more = Raw(b'{"role":"user","content":"Once more."}')
+        assert json.loads(replace(sent, messages=(*sent.messages, more)).body)["messages"][-1] == json.loads(
+            bytes(more)
+        )
 
 
 @st.composite
@@ -171,12 +171,12 @@ def same(found: Reply | Fault, reply: Reply) -> None:
     assert replace(found, calls=(), sealed="") == replace(reply, calls=(), sealed="")
 
 
-@each
 @given(reply=replies())
-def test_a_reply_that_forge_writes_as_a_server_it_reads_as_a_client(sides: Sides, reply: Reply) -> None:
-    body = sides.server.encode_reply(reply, envelope(sides))
-    same(sides.reply(body), reply)
-    assert body == sides.server.encode_reply(reply, envelope(sides))
+def test_a_reply_that_forge_writes_as_a_server_it_reads_as_a_client(reply: Reply) -> None:
+    for sides in PROTOCOLS.values():
+        body = sides.server.encode_reply(reply, envelope(sides))
+        same(sides.reply(body), reply)
+        assert body == sides.server.encode_reply(reply, envelope(sides))
 
 
 @st.composite
@@ -213,14 +213,14 @@ def written(events: Events, pieces: Sequence[Piece], pings: Sequence[int]) -> tu
     return events, stream
 
 
-@each
 @given(given=streamed(), chunks=places, pings=st.lists(st.integers(0, 9), max_size=3))
 def test_a_stream_that_forge_writes_is_the_reply_however_it_is_cut(
-    sides: Sides, given: tuple[Reply, list[Piece]], chunks: list[int], pings: list[int]
+    given: tuple[Reply, list[Piece]], chunks: list[int], pings: list[int]
 ) -> None:
     reply, pieces = given
-    _, stream = written(sides.server.events(envelope(sides, stream=True)), pieces, pings)
-    same(sides.streamed(cut_bytes(stream, chunks)), reply)
+    for sides in PROTOCOLS.values():
+        _, stream = written(sides.server.events(envelope(sides, stream=True)), pieces, pings)
+        same(sides.streamed(cut_bytes(stream, chunks)), reply)
 
 
 @each
@@ -233,15 +233,15 @@ def test_what_a_real_server_streamed_is_the_same_reply_for_a_client(sides: Sides
     same(sides.streamed([stream]), reply)
 
 
-@each
 @given(given=streamed(), at=st.integers(0, 99))
-def test_a_stream_that_ends_with_an_error_is_a_fault(sides: Sides, given: tuple[Reply, list[Piece]], at: int) -> None:
+def test_a_stream_that_ends_with_an_error_is_a_fault(given: tuple[Reply, list[Piece]], at: int) -> None:
     pieces = given[1][: at % len(given[1])]
-    events, stream = written(sides.server.events(envelope(sides, stream=True)), pieces, ())
-    stream += events.fail(RequestError(message="it broke", status=529))
-    found = sides.streamed([stream])
-    assert isinstance(found, Fault)
-    assert "it broke" in found.detail
+    for sides in PROTOCOLS.values():
+        events, stream = written(sides.server.events(envelope(sides, stream=True)), pieces, ())
+        stream += events.fail(RequestError(message="it broke", status=529))
+        found = sides.streamed([stream])
+        assert isinstance(found, Fault)
+        assert "it broke" in found.detail
 
 
 @st.composite

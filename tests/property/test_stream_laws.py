@@ -83,14 +83,12 @@ def read(decoder: Decoder, chunks: Iterable[bytes]) -> list[Piece | Fault]:
     return [*pieces, *decoder.finish()]
 
 
-@each
 @given(reply=replies(), texts=places, chunks=places)
-def test_a_stream_makes_the_reply_that_comes_whole(
-    server: Server, reply: Reply, texts: list[int], chunks: list[int]
-) -> None:
-    stream = server.stream(reply, lambda text: cut(text, texts))
-    expected = server.wire.decode(server.whole(reply))
-    assert gather_reply(read(server.wire.stream, cut_bytes(stream, chunks))) == expected
+def test_a_stream_makes_the_reply_that_comes_whole(reply: Reply, texts: list[int], chunks: list[int]) -> None:
+    for server in SERVERS.values():
+        stream = server.stream(reply, lambda text: cut(text, texts))
+        expected = server.wire.decode(server.whole(reply))
+        assert gather_reply(read(server.wire.stream, cut_bytes(stream, chunks))) == expected
 
 
 @each
@@ -112,15 +110,15 @@ def _streamed(server: Server, reply: Reply) -> bytes:
     return server.stream(reply, lambda text: [text] if text else [])
 
 
-@each
 @given(reply=replies(), texts=places, ends=st.lists(st.sampled_from(["\n", "\r\n", "\r"]), min_size=1, max_size=9))
 def test_lines_may_end_in_any_way_and_every_byte_may_come_alone(
-    server: Server, reply: Reply, texts: list[int], ends: list[str]
+    reply: Reply, texts: list[int], ends: list[str]
 ) -> None:
-    lines = server.stream(reply, lambda text: cut(text, texts)).split(b"\n")
-    stream = b"".join(line + ends[n % len(ends)].encode() for n, line in enumerate(lines))
-    expected = server.wire.decode(server.whole(reply))
-    assert gather_reply(read(server.wire.stream, (bytes([byte]) for byte in stream))) == expected
+    for server in SERVERS.values():
+        lines = server.stream(reply, lambda text: cut(text, texts)).split(b"\n")
+        stream = b"".join(line + ends[n % len(ends)].encode() for n, line in enumerate(lines))
+        expected = server.wire.decode(server.whole(reply))
+        assert gather_reply(read(server.wire.stream, (bytes([byte]) for byte in stream))) == expected
 
 
 @pytest.mark.parametrize("case", RECORDED, ids=[case["name"] for case in RECORDED])
@@ -141,37 +139,35 @@ def test_recorded_streams_of_a_real_server_make_the_reply_of_the_same_request(
     assert (found.text, found.reasoning, found.finish) == (expected.text, expected.reasoning, expected.finish)
 
 
-@each
 @given(reply=replies(), at=st.integers(0, 10**6))
-def test_a_stream_that_breaks_off_is_a_fault_or_lacks_only_what_follows_the_reply(
-    server: Server, reply: Reply, at: int
-) -> None:
-    stream = server.stream(reply, lambda text: cut(text, (3, 5)))
-    found = gather_reply(read(server.wire.stream, [stream[: at % len(stream)]]))
-    expected = server.wire.decode(server.whole(reply))
-    assert isinstance(expected, Reply)
-    if isinstance(found, Fault):
-        assert found.kind in ("interrupted", "malformed")
-    else:
-        # Usage comes after the reason for which the reply ended; its loss is no reason to generate it all again.
-        assert msgspec.structs.replace(found, usage=None) == msgspec.structs.replace(expected, usage=None)
+def test_a_stream_that_breaks_off_is_a_fault_or_lacks_only_what_follows_the_reply(reply: Reply, at: int) -> None:
+    for server in SERVERS.values():
+        stream = server.stream(reply, lambda text: cut(text, (3, 5)))
+        found = gather_reply(read(server.wire.stream, [stream[: at % len(stream)]]))
+        expected = server.wire.decode(server.whole(reply))
+        assert isinstance(expected, Reply)
+        if isinstance(found, Fault):
+            assert found.kind in ("interrupted", "malformed")
+        else:
+            # Usage comes after the reason for which the reply ended; its loss is no reason to generate it all again.
+            assert msgspec.structs.replace(found, usage=None) == msgspec.structs.replace(expected, usage=None)
 
 
-@each
 @given(chunks=st.lists(st.binary() | st.sampled_from([b"data:", b"\n", b"[DONE]", b"error:", b"{", b'{"error":1}'])))
-def test_no_stream_is_too_strange_to_be_told(server: Server, chunks: list[bytes]) -> None:
-    gather_reply(read(server.wire.stream, chunks))
+def test_no_stream_is_too_strange_to_be_told(chunks: list[bytes]) -> None:
+    for server in SERVERS.values():
+        gather_reply(read(server.wire.stream, chunks))
 
 
-@each
 @given(reply=replies(), texts=places)
-def test_a_name_comes_before_any_of_its_arguments(server: Server, reply: Reply, texts: list[int]) -> None:
-    names: dict[int, str] = {}
-    for piece in read(server.wire.stream, [server.stream(reply, lambda text: cut(text, texts))]):
-        if isinstance(piece, CallStarted):
-            names[piece.index] = piece.name
-        if isinstance(piece, CallDelta):
-            assert names[piece.index] == reply.calls[piece.index].name
+def test_a_name_comes_before_any_of_its_arguments(reply: Reply, texts: list[int]) -> None:
+    for server in SERVERS.values():
+        names: dict[int, str] = {}
+        for piece in read(server.wire.stream, [server.stream(reply, lambda text: cut(text, texts))]):
+            if isinstance(piece, CallStarted):
+                names[piece.index] = piece.name
+            if isinstance(piece, CallDelta):
+                assert names[piece.index] == reply.calls[piece.index].name
 
 
 @given(reply=replies())

@@ -51,7 +51,6 @@ WIRES = {
     "prompted json": text_wire(prompted.JSON),
     "prompted xml": text_wire(prompted.XML),
 }
-each = pytest.mark.parametrize("wire", WIRES.values(), ids=WIRES.keys())
 COMPACTORS: tuple[Compactor, ...] = (
     TieredCompact(keep_recent=0),
     TieredCompact(keep_recent=2),
@@ -99,22 +98,21 @@ def parsed(messages: tuple[Raw, ...]) -> list[Any]:
     return [json.loads(bytes(message)) for message in messages]
 
 
-@each
 @given(history=compacted())
-def test_strict_servers_take_what_a_run_sends(wire: Wire, history: History) -> None:
-    wire.check(parsed(wire.messages(history)))
+def test_strict_servers_take_what_a_run_sends(history: History) -> None:
+    for wire in WIRES.values():
+        wire.check(parsed(wire.messages(history)))
 
 
-@each
 @given(history=imported())
-def test_strict_servers_take_what_was_damaged_elsewhere(wire: Wire, history: History) -> None:
+def test_strict_servers_take_what_was_damaged_elsewhere(history: History) -> None:
     """No server ever refuses a conversation for good."""
-    wire.check(parsed(wire.messages(history)))
+    for wire in WIRES.values():
+        wire.check(parsed(wire.messages(history)))
 
 
-@each
 @given(history=compacted() | imported(), data=st.data())
-def test_what_is_new_is_the_end_of_the_whole(wire: Wire, history: History, data: st.DataObject) -> None:
+def test_what_is_new_is_the_end_of_the_whole(history: History, data: st.DataObject) -> None:
     """What was sent stays, byte for byte, and what is added from a reply on is written by itself."""
     cuts = [
         n
@@ -122,30 +120,31 @@ def test_what_is_new_is_the_end_of_the_whole(wire: Wire, history: History, data:
         if isinstance(history[n], Assistant) and not isinstance(history[n - 1], Assistant)
     ]
     at = data.draw(st.sampled_from(cuts)) if cuts else len(history)
-    added = wire.messages(history[at:]) if at < len(history) else ()
-    assert wire.messages(history[:at]) + added == wire.messages(history)
+    for wire in WIRES.values():
+        added = wire.messages(history[at:]) if at < len(history) else ()
+        assert wire.messages(history[:at]) + added == wire.messages(history)
 
 
-@each
 @given(history=compacted())
-def test_equal_histories_give_equal_bytes(wire: Wire, history: History) -> None:
+def test_equal_histories_give_equal_bytes(history: History) -> None:
     """And no state is kept from one history to the next."""
     copy = msgspec.json.decode(msgspec.json.encode(history), type=type_of_history)
-    assert wire.messages(copy) == wire.messages(history)
+    for wire in WIRES.values():
+        assert wire.messages(copy) == wire.messages(history)
 
 
 type_of_history = tuple[System | User | Assistant | Tool, ...]
 
 
-@each
 @given(history=compacted() | imported())
-def test_no_word_is_lost(wire: Wire, history: History) -> None:
-    written = "\n".join(servers.words(message) for message in parsed(wire.messages(history)))
-    for message in history:
-        if not isinstance(message, System):
-            assert message.text.strip() in written
-        if isinstance(message, Assistant):
-            assert all(call.name in written for call in message.calls if call.name != "no name")
+def test_no_word_is_lost(history: History) -> None:
+    for wire in WIRES.values():
+        written = "\n".join(servers.words(message) for message in parsed(wire.messages(history)))
+        for message in history:
+            if not isinstance(message, System):
+                assert message.text.strip() in written
+            if isinstance(message, Assistant):
+                assert all(call.name in written for call in message.calls if call.name != "no name")
 
 
 @given(history=compacted())

@@ -299,7 +299,7 @@ ARGUMENTS: dict[str, tuple[Callable[[], str], bool]] = {
     "of 12 MiB": (lambda: '{"at": 4, "why": "%s"}' % ("x" * SIZE), True),
     "of 17 MiB": (lambda: '{"at": 4, "why": "%s"}' % ("x" * 17 * 1024 * 1024), False),
     "nested deeply": (lambda: DEEPLY, False),
-    "of many members": (lambda: json.dumps({f"a{n}": n for n in range(20_000)}), False),
+    "of many members": (lambda: json.dumps({f"a{n}": n for n in range(4_000)}), False),
     "of a number out of range": (lambda: '{"at": 1e999}', False),
     "that name a member twice": (lambda: '{"at": 5, "at": 4}', True),
 }

@@ -62,13 +62,13 @@ def test_a_template_without_tools_is_found_out_and_a_schema_is_enforced_all_the_
     assert (profile.name, profile.mode, profile.native_calls) == ("llama-server", "constrained", False)
 
 
-@pytest.mark.soak  # the next one tells as much
 def test_calls_that_the_template_does_not_fit_come_as_text(qwen: str) -> None:
     visit = visited(qwen, whole=False)
     assert (visit.facts.calls, visit.facts.schema) == ("text", True)
     assert any("of the family `fenced`" in finding.came for finding in visit.findings)
 
 
+@pytest.mark.soak  # the one before tells as much, on a model that is loaded already
 def test_with_a_template_that_fits_the_same_model_makes_native_calls(fitting: str) -> None:
     visit = visited(fitting, whole=False)
     facts = visit.facts

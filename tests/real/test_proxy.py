@@ -9,12 +9,12 @@ import pytest
 from forge.proxy import ProxyOptions, ProxyServer
 from tests.clients.libraries import layers_of
 
-ONE_CALL = ("openai: stream", "openai: responses_stream", "anthropic: stream_helper")
-"""One a protocol. Not the loops, in which so small a model calls again and again, whatever the tool answers."""
-OTHERS = (
-    *("openai: parse", "openai: parse_tools", "openai: responses", "anthropic: create", "anthropic: parse"),
+LAYERS = (
+    *("openai: stream", "openai: responses_stream", "openai: parse", "openai: parse_tools", "openai: responses"),
+    *("anthropic: stream_helper", "anthropic: create", "anthropic: parse"),
     *("langchain: chat", "langchain: structured_by_schema", "pydantic_ai: chat_stream", "pydantic_ai: messages_stream"),
 )
+"""Not the loops, in which so small a model calls again and again, whatever the tool answers."""
 
 WEATHER: Any = {
     "type": "function",
@@ -44,7 +44,8 @@ async def test_a_small_models_call_reaches_an_unchanged_client(qwen: str) -> Non
         assert call_of(streamed) == ("get_weather", "oslo")
 
 
-@pytest.mark.parametrize("name", [*ONE_CALL, *(pytest.param(name, marks=pytest.mark.soak) for name in OTHERS)])
+@pytest.mark.soak  # what each makes of a scripted model is in tests/proxy/test_layers.py
+@pytest.mark.parametrize("name", LAYERS)
 async def test_libraries_get_their_call_of_a_small_model(qwen: str, name: str) -> None:
     library, _, layer = name.partition(": ")
     async with ProxyServer(qwen, ProxyOptions(port=0)) as proxy:

@@ -11,7 +11,7 @@ from stages.wire.target import Mode
 from tests.token_runs import runs
 
 
-@pytest.mark.parametrize("mode", ["native", "prompted", "constrained"])
+@pytest.mark.parametrize("mode", ["native", pytest.param("prompted", marks=pytest.mark.soak), "constrained"])
 def test_the_server_reports_what_it_counted(smol: str, mode: Mode) -> None:
     async def go() -> tuple[list[int | None], list[int]]:
         async with httpx.AsyncClient(timeout=300) as client:

@@ -127,6 +127,7 @@ def test_a_run_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
         with sqlite3.connect(tmp_path / "runs.db") as database:
             database.execute("UPDATE operation_outputs SET output = 'damaged' WHERE workflow_uuid LIKE ?", (f"{run}%",))
         assert "cannot be read" in problem(client.post("/v1/runs", json=wanted, headers=key), 500, "internal")
+        running.release()
 
 
 def test_a_database_that_fails_is_told_without_what_a_run_holds(

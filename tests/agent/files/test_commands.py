@@ -13,12 +13,10 @@ import pytest
 from forge.agent.files.commands import KEPT, Ran, run_process
 from forge.errors import ToolResolutionError
 
-LEAVES_A_CHILD = """
-import subprocess, sys
-child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], {options})
-print(child.pid, flush=True)
-{then}
-"""
+
+def both_told(pipe: Path) -> list[str]:
+    """A command that writes its own id and its child's into the pipe, and waits for the child."""
+    return ["sh", "-c", f"sleep 60 & echo $$ $! > {pipe}; wait"]
 
 
 def python(code: str) -> list[str]:
@@ -66,26 +64,23 @@ def test_no_shell_reads_its_words(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("then", ["", "import time; time.sleep(60)"])
+@pytest.mark.parametrize("then", ["", "; wait"])
 def test_what_a_command_started_ends_with_it(tmp_path: Path, then: str) -> None:
-    found = ran(tmp_path, *python(LEAVES_A_CHILD.format(options="", then=then)), seconds=3.0 if then else 60.0)
+    found = ran(tmp_path, "sh", "-c", f"sleep 60 & echo $!{then}", seconds=1.0 if then else 60.0)
     assert found.code == (None if then else 0)
     wait_until_gone(int(found.output))
 
 
 def test_a_command_that_will_not_end_is_killed(tmp_path: Path) -> None:
-    deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(1, flush=True); time.sleep(60)"
-    assert ran(tmp_path, *python(deaf), seconds=2.0) == Ran(code=None, output="1\n")
+    assert ran(tmp_path, "sh", "-c", "trap '' TERM; echo 1; sleep 60", seconds=1.0) == Ran(code=None, output="1\n")
 
 
 def test_cancelling_ends_the_command_and_what_it_started(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    then = f"import os, time; open({str(pipe)!r}, 'w').write(f'{{os.getpid()}} {{child.pid}}'); time.sleep(60)"
 
     async def cancelled() -> str:
-        command = python(LEAVES_A_CHILD.format(options="", then=then))
-        running = asyncio.ensure_future(run_process(command, tmp_path, 60.0, {}))
+        running = asyncio.ensure_future(run_process(both_told(pipe), tmp_path, 60.0, {}))
         both = await asyncio.to_thread(pipe.read_text)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -103,8 +98,7 @@ def test_cancelled_while_it_starts_it_leaves_nothing_either(tmp_path: Path) -> N
     before = children.read_text()
 
     async def cancelled() -> str:
-        command = ["sh", "-c", f"sleep 60 & echo $$ $! > {pipe}; wait"]
-        running = asyncio.ensure_future(run_process(command, tmp_path, 60.0, {}))
+        running = asyncio.ensure_future(run_process(both_told(pipe), tmp_path, 60.0, {}))
         while children.read_text() == before:  # noqa: ASYNC110
             await asyncio.sleep(0)
         both = pipe.read_text()  # the loop stands still meanwhile: the start goes no further
@@ -120,7 +114,7 @@ def test_cancelled_while_it_starts_it_leaves_nothing_either(tmp_path: Path) -> N
 
 
 def test_a_process_that_left_the_group_does_not_hold_the_command_up(tmp_path: Path) -> None:
-    code = LEAVES_A_CHILD.format(options="start_new_session=True", then="")
+    code = "import subprocess; print(subprocess.Popen(['sleep', '60'], start_new_session=True).pid)"
     found = ran(tmp_path, *python(code))
     assert found.code == 0
     os.kill(int(found.output), signal.SIGKILL)
