@@ -15,8 +15,10 @@ import msgspec
 
 from stages.repair.decoding import decode_or
 from stages.repair.json_text import object_members
+from stages.rescue.described import ARGUMENT_KEYS
 from stages.rescue.found import FoundCall, Rescued
 from stages.rescue.names import Names, spelling
+from stages.rescue.shape import NAME_KEYS
 from stages.rescue.tags import BAR, CALL, KEY, MINIMAX_TOKEN, PARAMETER, PREFIX, STEM_IN, VALUE
 
 _WORD = rf"(?:{BAR}{{1,2}}\w{{1,20}}{BAR}{{1,2}} ?)?[A-Za-z_][\w:.-]{{0,60}}"
@@ -47,6 +49,13 @@ _DRESSED = re.compile(
     rf"(?<!\w)(?P<name2>[A-Za-z_][\w.-]{{0,100}}+){_BEHIND_NAME}"
 )
 """A name, with what slipped in beside it: a control token, a call's number, parentheses without arguments."""
+_WITH_BLANKS = re.compile(r"(?<![^\W_])[A-Za-z][\w-]{0,40}+(?: [\w-]{1,40}+){1,5}(?=\s{0,4}(?:[<>({\[:]|```)|\n)")
+"""Words that may be a name with blanks in it, as what follows shows."""
+_CLOSED_EARLY = re.compile(
+    rf"(\{{\s*+\"(?:{'|'.join(NAME_KEYS)})\"\s*+:\s*+\"[^\"\n]{{1,200}}\"\s*+)\}}\s*+,\s*+(?:\{{\s*+)?"
+    rf"(?=\"(?:{'|'.join(ARGUMENT_KEYS)})\"\s*+:)"
+)
+"""An object with a name alone, behind which its arguments stand."""
 _LOOK_ALIKE = str.maketrans("\uff1c\uff1e\u2044\uff3b\uff3d\xa0", "<>/[] ")
 _CONTROL = re.compile("start|end|message|channel|constrain|sep", re.IGNORECASE)
 _OF_CALLS = re.compile(
@@ -79,7 +88,10 @@ def mended(text: str, found: Rescued, names: Names) -> str:
         text = text.replace(MINIMAX_TOKEN, "")
     if "|" in text or "\uff5c" in text:
         text = _TOKEN.sub(_token, text)
-    if lost and any(map(text.__contains__, islice(names.known, _MOST_NAMES))):
+    spelt = text.replace(" ", "_") if lost else ""
+    if lost and any(map(spelt.__contains__, islice(names.known, _MOST_NAMES))):
+        text = _CLOSED_EARLY.sub(r"\1, ", text)
+        text = _WITH_BLANKS.sub(lambda words: _joined(words[0], names), text)
         text = _IN_BRACKETS.sub(lambda marker: f"[{marker[1] or marker[2]}]", text)
         text = _DRESSED.sub(lambda dressed: _bare(dressed, names), text)
     of_calls = any(_OF_CALLS.fullmatch(word) or names.knows(word) for word in {*_OPENED.findall(text)})
@@ -147,6 +159,15 @@ def _token(token: re.Match[str]) -> str:
 def _bare(dressed: re.Match[str], names: Names) -> str:
     before, name = dressed["before"] or "", dressed["name"] or dressed["name2"]
     return f"{before if STEM_IN.search(before) else ''}{name}" if names.knows(name) else dressed[0]
+
+
+def _joined(words: str, names: Names) -> str:
+    """The words, of which the last are a name with its blanks, if they are one."""
+    begins = [at + 1 for at, sign in enumerate(words) if sign == " "]
+    for begin in (0, *begins[:-1]):
+        if len(found := names.find(words[begin:])) == 1:
+            return words[:begin] + found[0]
+    return words
 
 
 def _with_sound_tags(text: str, names: Names) -> str:

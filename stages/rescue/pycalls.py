@@ -11,7 +11,7 @@ from stages.rescue.found import Claim
 from stages.rescue.names import Names
 
 _HEAD = re.compile(
-    r"\s*+(?:[Pp]rint\(\s*+|await\s++)?[*`\"']{0,2}([A-Za-z_][\w.-]{0,120}+)(?::\w{0,20}|\(\)(?=\())?[*`\"']{0,2}\s*+[(\uff08]\s*+"
+    r"\s*+(?:[Pp]rint\(\s*+|await\s++)?[*`\"']{0,2}([A-Za-z_][\w.:/-]{0,120}+)(?:\(\)(?=\())?[*`\"']{0,2}\s*+[(\uff08]\s*+"
 )
 _ASSIGNED = re.compile(r"\s*+[A-Za-z_]\w{0,60}+\s*+=(?!=)\s*+")
 _PRINTED = re.compile(r"(?:\s*+print\(\s*+[A-Za-z_]\w{0,60}+\s*+\))++")

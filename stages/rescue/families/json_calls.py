@@ -61,8 +61,8 @@ _BRACKETS_AFTER = re.compile(rf"\s{{0,4}}{LEFT}{{1,2}}{IN_BRACKETS}{{1,40}}{RIGH
 _SENTENCE_ENDS = re.compile(r"[.!?\u3002](?:\s|\Z)|[{}\[]")
 _SURPLUS = re.compile(r"[ \t]*+[}\]]{1,3}(?=\s*+(?:$|```|<))")
 _NOTHING = re.compile(r"[\s)\]*`};]*+(?:<[|/][^>\n]{1,40}>\s*+)?")
-_JOINED = re.compile(r"[\"'][}\]]{0,2},\s{0,8}(?:\"\w{1,20}\"\s?:\s{0,4})?\Z")
-"""What is between a name and its arguments in a list, or where the object of the name was closed too early."""
+_JOINED = re.compile(r"[\"'],\s{0,8}\Z")
+"""What is between a name and its arguments in a list."""
 _WORDS_BETWEEN = 3
 """The most words between the name of a tool and its arguments."""
 _SENTENCE = re.compile(r"\s*+[^\W\d_]++(?:\s++[^\W\d_]++)++\s*+")
@@ -118,8 +118,6 @@ def _is_worth_repair(text: str, start: int, names: Names) -> bool:
     """Whether damaged JSON may be a call: by a tool's name or arguments in it, or a tool's name before it."""
     promising = _PROMISING.match(text, start)
     near = text[start : start + _NEAR] if promising else ""
-    if not names.known:
-        return any(map(near.__contains__, _ARGUMENT_WORDS))
     if any(map(names.known.__contains__, _WORD.findall(text, start, start + 200))):
         return True
     meant = _MEANT.match(text, start) if promising else None
