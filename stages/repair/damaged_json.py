@@ -19,13 +19,17 @@ _COST = {
 """The cost of each repair; one that is not listed has only one meaning."""
 
 
-class RepairedJson(Struct, frozen=True):
-    """A value as valid JSON, and where it ended in the text."""
+class FoundJson(Struct, frozen=True, kw_only=True):
+    """A JSON value found in a text: valid JSON, and where it ended. See FoundCall for repairs and cost.
 
-    json: str
+    `left_open`: how many of its arrays and objects the end of the text closed.
+    """
+
+    text: str
     end: int
-    repairs: tuple[str, ...]
-    cost: int
+    repairs: tuple[str, ...] = ()
+    cost: int = 0
+    left_open: int = 0
 
 
 class BrokenJson(Struct, frozen=True):
@@ -35,7 +39,7 @@ class BrokenJson(Struct, frozen=True):
     cut: bool
 
 
-def repair_json(text: str, start: int, *, opened: bool = False, called: bool = False) -> RepairedJson | BrokenJson:
+def repair_json(text: str, start: int, *, opened: bool = False, called: bool = False) -> FoundJson | BrokenJson:
     """The object or array (or, inside pythonic calls, any value) that begins at `start`. Linear in its length.
 
     `opened`: an object whose opening brace is missing, so that its first key stands there. `called`: the arguments of a
@@ -50,8 +54,10 @@ def repair_json(text: str, start: int, *, opened: bool = False, called: bool = F
     except BrokenError as broken:
         return BrokenJson(end=broken.position, cut=broken.cut)
     repairs = tuple(dict.fromkeys(reader.repairs))
-    return RepairedJson(json="".join(reader.out), end=reader.position, repairs=repairs, cost=sum(map(_cost, repairs)))
-
-
-def _cost(repair: str) -> int:
-    return _COST.get(repair, 0)
+    return FoundJson(
+        text="".join(reader.out),
+        end=reader.position,
+        repairs=repairs,
+        cost=sum(_COST.get(repair, 0) for repair in repairs),
+        left_open=reader.left_open,
+    )

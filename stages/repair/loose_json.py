@@ -79,6 +79,8 @@ class Reader:
         self.values = 0
         self.tuples: list[int] = []
         """Where each open tuple began in `out`; -1 once it has a comma."""
+        self.left_open = 0
+        """How many arrays and objects the end of the text closed."""
         self.in_quotes = -1
         """How deep the object lies that is written as a text without its backslashes."""
 
@@ -245,6 +247,7 @@ class Reader:
         elif _ENDED.match(self.text, self.position):
             self.add_closer("closer")
         elif _STOP.match(self.text, self.position) or (following in ("}", "]", ")") and self.closes_outer(following)):
+            self.left_open += self.position >= len(self.text)
             self.add_closer("missing_closer")
         else:
             raise self.broken()

@@ -131,7 +131,7 @@ def _searched(text: str, start: int, quote: str, after: re.Pattern[str]) -> _Quo
 
 
 _LOST = re.compile(
-    r"[^\"{}\[\]\n]{0,2000}?(?<!\s)(?=,\s{0,8}\"\s{0,8}[\w$-]{1,60}\"\s?[:=]|"
+    r"[^\"{}\[\]\n]{1,2000}?(?<!\s)(?=,\s{0,8}\"\s{0,8}[\w$-]{1,60}\"\s?[:=]|"
     r"(?:\s{0,40}[}\]]){1,6}+\s{0,40}(?:\Z|```|</|<[|\uff5c]|\[/))"
 )
 """A string without its closing quotation mark, up to the next key or the end of all of it."""

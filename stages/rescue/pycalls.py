@@ -5,8 +5,8 @@ import re
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stages.repair.damaged_json import BrokenJson, RepairedJson, repair_json
-from stages.repair.json_text import FoundJson, json_at, json_quoted, object_members
+from stages.repair.damaged_json import BrokenJson, FoundJson, repair_json
+from stages.repair.json_text import json_at, json_quoted, object_members
 from stages.rescue.found import Claim
 from stages.rescue.names import Names
 
@@ -80,10 +80,13 @@ def _call(text: str, start: int, names: Names) -> PythonCalls | None:
     if head is None or (read and read.claims) or not names.knows(head[1]):
         return read
     found = repair_json(text, head.end(), called=True)
-    given = object_members(found.json) if isinstance(found, RepairedJson) else None
-    if not isinstance(found, RepairedJson) or not given or not given.keys() <= {*names.parameters(head[1])}:
+    if not isinstance(found, FoundJson) or found.left_open > 1:
+        # The end of the text left more open than the call: its last value.
         return read
-    claim = Claim(name=head[1], arguments=found.json, repairs=found.repairs, cost=found.cost)
+    given = object_members(found.text)
+    if not given or not given.keys() <= {*names.parameters(head[1])}:
+        return read
+    claim = Claim(name=head[1], arguments=found.text, repairs=found.repairs, cost=found.cost)
     return PythonCalls((claim,), _past_print(text, head, found.end))
 
 
@@ -105,9 +108,10 @@ def _sound(text: str, head: re.Match[str], names: Names) -> PythonCalls | None:
         if argument is None or argument.key in given:
             return _not_keyword(text, position, name, names)
         found = repair_json(text, argument.begin) if _LITERAL.match(text, argument.begin) else None
-        if not isinstance(found, RepairedJson):
+        if not isinstance(found, FoundJson) or found.left_open:
             broken = argument.begin if found is None else found.end
-            return _unread(text, broken, name, names, cut=found is not None and found.cut)
+            cut = isinstance(found, FoundJson) or (found is not None and found.cut)
+            return _unread(text, broken, name, names, cut=cut)
         given[argument.key] = replace(argument, value=found)
         following = _COMMA_OR_END.match(text, found.end)
         if following is None:
@@ -123,7 +127,7 @@ class _Argument(Struct, frozen=True):
     key: str
     begin: int
     named: bool
-    value: RepairedJson | None = None
+    value: FoundJson | None = None
 
 
 def _argument(text: str, position: int, index: int, parameters: tuple[str, ...]) -> _Argument | None:
@@ -144,7 +148,7 @@ def _claim(name: str, given: dict[str, _Argument], parameters: tuple[str, ...]) 
         value = argument.value
         if value is None:
             continue
-        members.append(f"{json_quoted(key)}:{value.json}")
+        members.append(f"{json_quoted(key)}:{value.text}")
         repairs.update(dict.fromkeys(r for r in value.repairs if r not in ("single_quotes", "python_literals")))
         cost += value.cost
         if not argument.named:

@@ -6,8 +6,8 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from stages.repair.damaged_json import BrokenJson
-from stages.repair.json_text import FIRST_KEY, FoundJson, is_json, json_at, object_members
+from stages.repair.damaged_json import BrokenJson, FoundJson
+from stages.repair.json_text import FIRST_KEY, is_json, json_at, object_members
 from stages.rescue.candidates import unwrapped
 from stages.rescue.described import ARGUMENT_KEYS
 from stages.rescue.families.lines import lines_call
@@ -178,9 +178,6 @@ def named_call(text: str, start: int, position: int, name: str, past: Callable[[
     if isinstance(found, BrokenJson):
         return Read(start=start, end=max(found.end, position), damage=CUT_OFF if found.cut else UNREADABLE, keep="")
     end = past(text, found.end + (quoted and text.startswith('"', found.end)))
-    if found.text.startswith("{"):
-        claim = Claim(name=name, arguments=found.text, repairs=found.repairs, cost=found.cost)
-        return Read(start=start, end=end, claims=(claim,), keep="")
     shape = arguments_of(name, found)
     return Read(start=start, end=end, claims=shape.claims, damage=shape.damage, keep="")
 

@@ -8,7 +8,8 @@ import re
 
 from msgspec.structs import replace
 
-from stages.repair.json_text import FIRST_KEY, FoundJson, json_at
+from stages.repair.damaged_json import FoundJson
+from stages.repair.json_text import FIRST_KEY, json_at
 from stages.rescue.families.json_calls import ARGUMENTS_BEGIN, CUT_OFF, UNREADABLE, named_call
 from stages.rescue.families.lines import lines_call
 from stages.rescue.families.xml_calls import in_attributes
