@@ -32,6 +32,7 @@ _TAG = re.compile(
     rf"(?:(?<![<\w/:.\"'{BAR[1:-1]}-])|(?<=\w)(?=/))(?P<close2>/?)(?P<word2>{_WORD})(?P<given2>{_GIVEN})?>{{1,3}}|"
     r"(?P<none></>)"
 )
+_CLOSES_AHEAD = re.compile(r"\s*+</([^<>\s]{1,80}+)>(?:\s*+</([^<>\s]{1,80}+)>)?")
 _GLUED = re.compile(r"<([A-Za-z_][\w:.-]{0,30}?)(?=[^\s<>=][^<>]{0,200}</\1\s?>)")
 """An opening tag without its bracket, behind which a value and its closing tag follow."""
 _TOKEN = re.compile(
@@ -180,9 +181,11 @@ def _with_sound_tags(text: str, names: Names) -> str:
     sound = ""
     fields: set[str] = set()  # the tags since `call`
     for tag in _TAG.finditer(text):
+        if tag.start() < position:
+            continue
         written, given = tag["word"] or tag["word2"] or "", tag["given"] or tag["given2"] or ""
         word = written.lower() if _OF_CALLS.fullmatch(written) else words.get(spelling(written), "")
-        between = text[position : tag.start()]
+        between, end = text[position : tag.start()], tag.end()
         last = opened[-1] if opened else ""
         closes = bool(tag["close"] or tag["close2"]) or (word == last and not given)
         if not word and last and (tag["none"] or (tag["word2"] and written.endswith(last))):
@@ -194,7 +197,7 @@ def _with_sound_tags(text: str, names: Names) -> str:
             before, sound = sound, f"</{word}>" if closes else f"<{word}{given}>"
             if sound == before and not between.strip():
                 # The same tag twice.
-                position = tag.end()
+                position = end
                 continue
             if not closes and word == last and between.strip() and any(key in given for key in words.values()):
                 # The closing tag of the value before it was lost.
@@ -202,6 +205,10 @@ def _with_sound_tags(text: str, names: Names) -> str:
             elif not closes:
                 opened.append(word)
             elif word in opened:
+                ahead = _CLOSES_AHEAD.match(text, end) if word != last else None
+                if ahead and ahead[1].lower() == last.lower() and ahead[2] != written:
+                    # The two are closed in the wrong order.
+                    sound, end = f"</{last}>{sound}", ahead.end(1) + 1
                 del opened[len(opened) - 1 - opened[::-1].index(word) :]
             elif word in names.known and fields.isdisjoint(names.parameters(word)):
                 pass  # a page's own tag, or a name in a sentence: nothing before it is an argument
@@ -209,7 +216,7 @@ def _with_sound_tags(text: str, names: Names) -> str:
                 # Its opening tag was lost: a call's in front of its arguments, a value's in front of the value.
                 pieces.insert(call if word in names.known else len(pieces), f"<{word}>")
         pieces += (between, sound)
-        position = tag.end()
+        position = end
         fields.add(word)
         if not opened:
             call = len(pieces)

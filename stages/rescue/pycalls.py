@@ -9,6 +9,7 @@ from stages.repair.damaged_json import BrokenJson, FoundJson, repair_json
 from stages.repair.json_text import json_at, json_quoted, object_members
 from stages.rescue.found import Claim
 from stages.rescue.names import Names
+from stages.rescue.tags import past_closing
 
 _HEAD = re.compile(
     r"\s*+(?:[Pp]rint\(\s*+|await\s++)?[*`\"']{0,2}([A-Za-z_][\w.:/-]{0,120}+)(?:\(\)(?=\())?[*`\"']{0,2}\s*+[(\uff08]\s*+"
@@ -62,7 +63,7 @@ def call_list(text: str, start: int, names: Names, *, script: bool = False) -> P
     closing = _LIST_CLOSE.match(text, end)
     if closing:
         return PythonCalls(tuple(claims), closing.end())
-    if _BLANK_TO_END.match(text, end):
+    if _BLANK_TO_END.match(text, end) or past_closing(text, end) > end:
         return PythonCalls(tuple(map(_unclosed, claims)), end)
     if not _BLANK_TO_END.match(text, position):
         return PythonCalls((), end)

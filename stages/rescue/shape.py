@@ -74,7 +74,8 @@ def _priced(shape: _Shape, found: FoundJson) -> _Shape:
         if not _UNSURE.isdisjoint(last.repairs):
             # Where the end is missing, the arguments may be.
             return _Shape(damage="it ends before its arguments.")
-        if found.left_open > _closers(found.text) - _closers(last.arguments) + 1:
+        own = 0 if "arguments_as_text" in last.repairs else _closers(last.arguments) - 1
+        if found.left_open > _closers(found.text) - own:
             return _Shape(damage="it ends within one of its values.")
     claims = (
         Claim(name=c.name, arguments=c.arguments, repairs=found.repairs + c.repairs, cost=found.cost + c.cost)
