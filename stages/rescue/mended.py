@@ -209,6 +209,7 @@ def _with_sound_tags(text: str, names: Names) -> str:
                 if ahead and ahead[1].lower() == last.lower() and ahead[2] != written:
                     # The two are closed in the wrong order.
                     sound, end = f"</{last}>{sound}", ahead.end(1) + 1
+                    between = between if "\n" in between.rstrip() else between.rstrip()
                 del opened[len(opened) - 1 - opened[::-1].index(word) :]
             elif word in names.known and fields.isdisjoint(names.parameters(word)):
                 pass  # a page's own tag, or a name in a sentence: nothing before it is an argument

@@ -10,7 +10,7 @@ from stages.repair.json_text import json_quoted
 from stages.rescue.families.json_calls import ARGUMENTS_BEGIN, CUT_OFF, UNREADABLE, named_call
 from stages.rescue.found import Claim
 from stages.rescue.names import Names
-from stages.rescue.tags import CLOSED, GAP, PARAMETER, past_closing
+from stages.rescue.tags import CLOSED, GAP, KEY, PARAMETER, VALUE, past_closing
 
 ELEMENT = re.compile(
     rf"{GAP}<(?:(?P<word>{PARAMETER})=[\"']?(?P<bare>[^\"'>]{{1,100}}+)[\"']?|(?P<tag>[A-Za-z_][\w.-]{{0,100}})"
@@ -31,6 +31,7 @@ _NEAR = 4_000
 _TAG = re.compile(r"</?[\w.-]{1,100}>")
 _FOREIGN_END = re.compile(r"</([\w:.-]{1,60})>\Z")
 _ANY_CLOSING = re.compile(rf"{GAP}</[\w:.-]{{1,60}}>")
+_KEY_AND_VALUE = re.compile(f"(?:{KEY}|name) {VALUE}")
 _UNCLOSED = "its markup is not closed."
 
 
@@ -75,6 +76,10 @@ def body_at(text: str, position: int, tag: str, name: str, names: Names) -> tupl
         given.setdefault(element["key"] or element["bare"] or tag, []).append(element_as_json(value[0], repairs))
         position = value[1]
     repairs.update(values.repairs)
+    keys, meant = {json_quoted(key): key for key in names.parameters(name)}, [*given.values()]
+    if _KEY_AND_VALUE.fullmatch(" ".join(given)) and len(meant[0]) == len(meant[1]) and keys.keys() >= {*meant[0]}:
+        # Each parameter's name and its value in an element of their own.
+        given = {keys[key]: [value] for key, value in zip(*meant, strict=True)}
     claim = Claim(name=name, arguments=joined_arguments(given), repairs=tuple(repairs), cost=len(values.repairs))
     return closed(text, position, closing, claim)
 
