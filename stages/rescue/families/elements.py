@@ -17,7 +17,7 @@ ELEMENT = re.compile(
     r"(?:\s+(?:name|key)=[\"']?(?P<key>[^\"'>]{1,100}+)(?:[\"'](?:\s+type=[\"']\w{1,20}[\"'])?)?)?)>"
 )
 """An element that is an argument. After `=` alone stands a key in a parameter's tag, and in any other tag its value."""
-_ARGUMENTS = re.compile(rf"{ARGUMENTS_BEGIN}|\[")
+ARGUMENTS = re.compile(rf"{ARGUMENTS_BEGIN}|\[")
 _BLANK = re.compile(GAP)
 _CDATA = re.compile(r"\s*+<!\[CDATA\[")
 _ESCAPED = re.compile(r"[^<>&]*+(?:&(?:lt|gt|amp|quot|apos|#39|#34);[^<>&]*+)++")
@@ -46,7 +46,7 @@ def body_at(text: str, position: int, tag: str, name: str, names: Names) -> tupl
     """The arguments up to the closing tag, as JSON or as one element each; or what is wrong with them."""
     closing = f"</{tag}>"
     begin = skip_blank(text, position)
-    if _ARGUMENTS.match(text, begin):
+    if ARGUMENTS.match(text, begin):
         read = named_call(text, begin, begin, name, _past_surplus)
         if not read.claims:
             return BrokenElements(read.damage or UNREADABLE, len(text) if read.damage == CUT_OFF else read.end)

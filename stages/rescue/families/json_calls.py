@@ -90,7 +90,7 @@ _NOT_JSON = re.compile("['\u201c\\\\A-Za-z_]")
 """A sign behind a brace with which no JSON begins."""
 _STRING = re.compile(r"\"(?:[^\"\\\n]|\\.)*+\"")
 _KEY = re.compile(r"\"[\w$-]{1,60}\"\s?:")
-ARGUMENTS_BEGIN = r"(?=\{|\[\s{0,8}\{|\"[\\\"\s]{0,8}[{\[]|\"[\w$-]{1,60}\"\s?:)"
+ARGUMENTS_BEGIN = r"(?=(?:\"[\\\"\s]{0,8})?(?:\[\s{0,8})?\{|\"[\w$-]{1,60}\"\s?:)"
 """What arguments in JSON begin with: also one in a JSON string, once or twice, and one without its brace."""
 CUT_OFF = "its JSON ends before it is complete: it is cut off, or a quotation mark in a string lacks its backslash."
 UNREADABLE = "its JSON cannot be read."
