@@ -1,4 +1,4 @@
-"""Write the tables of benchmarks/RESCUE.md, each between its two comments there: the scores of rescue on canitoolcall's fixtures and on the lists.
+"""Write the tables of benchmarks/RESCUE.md: the scores of rescue on canitoolcall's fixtures and on the lists.
 
 python -m benchmarks.rescue_report
 """
