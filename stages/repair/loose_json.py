@@ -4,8 +4,7 @@ import re
 
 import msgspec
 
-from stages.repair.literals import literal
-from stages.repair.strings import OPENING_QUOTE, quoted_string
+from stages.repair.strings import OPENING_QUOTE, literal, quoted_string
 
 _DEEPEST = 40
 """Maximum levels of nesting; no tool takes more, and deeper text is an attack."""

@@ -11,12 +11,11 @@ from stages.reasoning import without_reasoning
 from stages.repair.decoding import sound
 from stages.repair.json_text import is_json, string_value
 from stages.rescue.candidates import cheapest, unwrapped
-from stages.rescue.context import is_joined, is_shown
+from stages.rescue.context import WINDOW, is_joined, is_shown
 from stages.rescue.found import Claim, Family, FoundCall, Read, Rescue, Rescued
 from stages.rescue.markers import Openers, openers
 from stages.rescue.mended import is_better, mended
 from stages.rescue.names import Names, names_of
-from stages.rescue.surroundings import WINDOW
 from stages.rescue.tags import MARKER, STRAY_MARKUP
 
 _PATIENCE = 8_000

@@ -21,7 +21,7 @@ def _modules() -> Iterator[ModuleType]:
         yield import_module(module.name)
 
 
-SENTENCES = ("context", "surroundings")
+SENTENCES = ("context",)
 """Modules of rescue that search a sentence of bounded length."""
 EXEMPT = {
     (

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from stages.repair import BrokenJson, FoundJson, json_at
 from stages.repair.damaged_json import repair_json
 from stages.repair.json_text import array_elements, is_json, object_members, string_value
-from stages.repair.literals import literal
+from stages.repair.strings import literal
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
