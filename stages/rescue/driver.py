@@ -135,7 +135,7 @@ def _scanned(text: str, known: Openers, names: Names) -> tuple[list[tuple[str, R
         if looked > position:
             patience -= (looked - position) // _WASTE
         if read.claims or read.damage:
-            useful = any(names.knows(claim.name) for claim in read.claims)
+            useful = bool(read.claims) and names.knows(read.claims[0].name)
             patience -= _PER_CALL if useful else _PER_MISTAKE
             # The model is told of the first damage only.
             if read.claims or not damaged:

@@ -77,11 +77,13 @@ _LONGEST = 20_000
 
 def mended(text: str, found: Rescued, names: Names) -> str:
     """The text with sound tags; the same where nothing is to be mended, or what was found leaves no doubt."""
-    empty = any(call.arguments == "{}" and not names.takes_nothing(call.name) for call in found.calls)
+    doubtful = [call for call in found.calls if call.cost or call.arguments == "{}" or call.origin in _IN_TAGS]
+    if len(text) > _LONGEST or (found.calls and not found.damage and not doubtful):
+        return text
+    empty = any(call.arguments == "{}" and not names.takes_nothing(call.name) for call in doubtful)
     lost = bool(found.damage) or empty or (not found.calls and bool(names.known))
     # The values of other families are delimited by more than tags.
-    doubtful = (call for call in found.calls if call.origin in _IN_TAGS)
-    if len(text) > _LONGEST or not (lost or any(">" in call.arguments or call.cost for call in doubtful)):
+    if not (lost or any(call.origin in _IN_TAGS and (">" in call.arguments or call.cost) for call in doubtful)):
         return text
     if lost:
         text = text.replace("\\_", "_").translate(_LOOK_ALIKE)
