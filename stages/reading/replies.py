@@ -15,7 +15,8 @@ from stages.nudges import cut_beside, quote
 from stages.objection import AmongWords, BadArguments, BesideDamage, Guessed, Unfit, UnknownTool, no_such_tool
 from stages.reading.toolset import Toolset, toolset_of
 from stages.reasoning import split_reasoning
-from stages.repair.json_text import FoundJson, json_at
+from stages.repair.damaged_json import FoundJson
+from stages.repair.json_text import json_at
 from stages.rescue import Family, FoundCall, Rescued
 from stages.rescue.markers import Grammars, grammars
 from stages.rules import RepairLimits, Rules
@@ -133,7 +134,11 @@ class _Judge(Struct, frozen=True, kw_only=True):
 
     def rescued(self, found: Rescued, *, cut: bool, text: str) -> tuple[tuple[Judged, ...], str]:
         """The calls that were found in the text; and what is to be said after them of one that could not be read."""
-        known = (replace(self.checked(call, cut=cut), written=text[slice(*call.span)]) for call in found.calls)
+        end = len(text.rstrip())
+        known = (
+            replace(self.checked(call, cut=cut and call.span[1] >= end), written=text[slice(*call.span)])
+            for call in found.calls
+        )
         calls = (*known, *(self.unknown(RawCall(name=name, arguments="{}"), "text") for name in found.unknown))
         if found.damage is None:
             return calls, ""
@@ -158,12 +163,12 @@ class _Judge(Struct, frozen=True, kw_only=True):
         return Judged(name=call.name, arguments=call.arguments, origin=origin, wrong=wrong)
 
     def checked(self, call: FoundCall, *, cut: bool) -> Judged:
-        """A call of a known tool: may it be read so, and do its arguments fit?"""
+        """A call of a known tool: may it be read so, and do its arguments fit? `cut`: the reply was cut off there."""
         judged = Judged(name=call.name, arguments=call.arguments, origin=call.origin, repairs=call.repairs)
         # No arguments for a tool that takes none are no guess.
         guessed = call.cost - ("no_arguments" in call.repairs and not self.tools.parameters[call.name])
-        # What a length limit cut off may lack more than its closers.
-        torn = cut and not _MAY_BE_CUT.isdisjoint(call.repairs)
+        # What a length limit cut off may lack more than its closers; a plain input ends where the reply does.
+        torn = cut and (guessed > 0 or "plain_input" in call.repairs)
         if torn or guessed > self.limits.of(self.tools.specs[call.name].effect):
             return replace(judged, wrong=Guessed(repairs=call.repairs))
         match self.tools.checks[call.name](call.arguments):
@@ -184,10 +189,6 @@ class _Judge(Struct, frozen=True, kw_only=True):
 
         close = difflib.get_close_matches(name[:80].lower(), [*islice(self.tools.specs, _COMPARED)], n=1)
         return close[0] if close else None
-
-
-_MAY_BE_CUT = frozenset({"missing_closer", "plain_input"})
-"""Repairs that take the end of the reply for the end of the call."""
 
 
 def _repaired(call: FoundCall) -> FoundCall:

@@ -1,6 +1,6 @@
 """Repair: JSON that others wrote, decoded within forge's own limits; damaged JSON written as valid JSON."""
 
-from stages.repair.damaged_json import BrokenJson
-from stages.repair.json_text import FoundJson, json_at
+from stages.repair.damaged_json import BrokenJson, FoundJson
+from stages.repair.json_text import json_at
 
 __all__ = ["BrokenJson", "FoundJson", "json_at"]

@@ -19,13 +19,17 @@ _COST = {
 """The cost of each repair; one that is not listed has only one meaning."""
 
 
-class RepairedJson(Struct, frozen=True):
-    """A value as valid JSON, and where it ended in the text."""
+class FoundJson(Struct, frozen=True, kw_only=True):
+    """A JSON value found in a text: valid JSON, and where it ended. See FoundCall for repairs and cost.
 
-    json: str
+    `left_open`: how many of its arrays and objects the end of the text closed.
+    """
+
+    text: str
     end: int
-    repairs: tuple[str, ...]
-    cost: int
+    repairs: tuple[str, ...] = ()
+    cost: int = 0
+    left_open: int = 0
 
 
 class BrokenJson(Struct, frozen=True):
@@ -35,11 +39,14 @@ class BrokenJson(Struct, frozen=True):
     cut: bool
 
 
-def repair_json(text: str, start: int, *, opened: bool = False, called: bool = False) -> RepairedJson | BrokenJson:
+def repair_json(
+    text: str, start: int, *, opened: bool = False, called: tuple[str, ...] | None = None
+) -> FoundJson | BrokenJson:
     """The object or array (or, inside pythonic calls, any value) that begins at `start`. Linear in its length.
 
     `opened`: an object whose opening brace is missing, so that its first key stands there. `called`: the arguments of a
-    call in Python, which stand behind a parenthesis and are read as an object.
+    call in Python, which stand behind a parenthesis and are read as an object; those without a name are given to these
+    parameters in order.
     """
     # Its patterns take long to compile, and most JSON is sound.
     from stages.repair.loose_json import BrokenError, Reader  # noqa: PLC0415
@@ -50,8 +57,10 @@ def repair_json(text: str, start: int, *, opened: bool = False, called: bool = F
     except BrokenError as broken:
         return BrokenJson(end=broken.position, cut=broken.cut)
     repairs = tuple(dict.fromkeys(reader.repairs))
-    return RepairedJson(json="".join(reader.out), end=reader.position, repairs=repairs, cost=sum(map(_cost, repairs)))
-
-
-def _cost(repair: str) -> int:
-    return _COST.get(repair, 0)
+    return FoundJson(
+        text="".join(reader.out),
+        end=reader.position,
+        repairs=repairs,
+        cost=sum(_COST.get(repair, 0) for repair in repairs),
+        left_open=reader.left_open,
+    )

@@ -3,10 +3,10 @@
 import json
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 
 from stages._later import LazyPattern
-from stages.repair.damaged_json import BrokenJson, RepairedJson, repair_json
+from stages.repair.damaged_json import BrokenJson, FoundJson, repair_json
 from stages.repair.decoding import NESTING, decode_or, nested
 
 _SCANNER = json.JSONDecoder(parse_int=str, parse_float=str)
@@ -23,15 +23,6 @@ _ENTITY_QUOTE = LazyPattern(r"\{\s{0,8}&(?:quot|#34|#x22|apos|#39);")
 FIRST_KEY = r"[\"\u201c\uff02](?:name|tool|tool_name|function|function_name)[\"\u201d\uff02]\s{0,8}[:\uff1a]"
 """The beginning of a call whose opening brace is missing."""
 _FIRST_KEY = LazyPattern(FIRST_KEY)
-
-
-class FoundJson(Struct, frozen=True, kw_only=True):
-    """A JSON value found in a text: valid JSON, and where it ended. See FoundCall for repairs and cost."""
-
-    text: str
-    end: int
-    repairs: tuple[str, ...] = ()
-    cost: int = 0
 
 
 def _strict_end(text: str, start: int, *, python: bool = False) -> int:
@@ -67,7 +58,7 @@ def json_at(text: str, start: int, *, strict: bool = False, opened: bool = False
     `opened`: whatever key stands there without a brace, it is an object's.
     """
     if not text.startswith(("{", "["), start) and (opened or _FIRST_KEY.compiled.match(text, start)):
-        return _repaired(text, start, opened=True)
+        return repair_json(text, start, opened=True)
     end = _strict_end(text, start)
     if end > 0 and _decodes(written := text[start:end]):
         return FoundJson(text=written, end=end)
@@ -79,7 +70,7 @@ def json_at(text: str, start: int, *, strict: bool = False, opened: bool = False
         return _unescaped(text, start)
     if _BACKSLASHED.compiled.match(text, start):
         return _unquoted(text, start)
-    found = _repaired(text, start)
+    found = repair_json(text, start)
     # Up to there it was valid JSON: no call begins inside of it.
     return BrokenJson(end=max(found.end, abs(end)), cut=found.cut) if isinstance(found, BrokenJson) else found
 
@@ -103,14 +94,6 @@ def _of_python(text: str, start: int) -> FoundJson | None:
     if not _decodes(written):
         return None
     return FoundJson(text=msgspec.json.format(written, indent=-1), end=end, repairs=("single_quotes", *literals))
-
-
-def _repaired(text: str, start: int, *, opened: bool = False) -> FoundJson | BrokenJson:
-    match repair_json(text, start, opened=opened):
-        case RepairedJson(json=repaired, end=end, repairs=repairs, cost=cost):
-            return FoundJson(text=repaired, end=end, repairs=repairs, cost=cost)
-        case torn:
-            return torn
 
 
 _any = msgspec.json.Decoder(Raw)

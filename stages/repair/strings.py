@@ -1,4 +1,4 @@
-"""One quoted string of damaged JSON: where it ends, and the same string as valid JSON."""
+"""One string or literal of damaged JSON: where it ends, and the same as valid JSON."""
 
 import re
 from typing import Literal
@@ -21,7 +21,7 @@ _CLOSING = {
 _KEY = (
     r"\"[\w$-]{1,60}+:\s?(?:[{\[]\s?\"|[\"\d-]|true|false|null)|"
     r"(?:\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'|[\u201c\u201d\u2018\uff02`][^\u201d\u2019\uff02`\"\n]*+[\u201d\u2019\uff02`\"])"
-    r"\s*+(?:[:=\uff1a{\[\"']|->|-?\d|true|false|null|\Z)|[\"'\u201c][^\"'\u201d\n]*+\Z|[}\]{\[]|[\w$-]++\"?\s*+[:=]"
+    r"\s*+(?:[:=\uff1a{\[\"']|->|-?\d|true|false|null|\Z)|[\"'\u201c][^\"'\u201d\n]*+\Z|[}\]{\[)]|[\w$-]++\"?\s*+[:=]"
 )
 _VALUE = r"[\"'\u201c\u201d\u2018`}\]{\[)]|[\w$-]++(?:\s*+[:=,\]}]|\"\s*+[:=])"
 
@@ -49,8 +49,8 @@ _FIX = re.compile(
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 
 
-class _Quoted(Struct, frozen=True):
-    """A string as JSON, where it ended, and its repairs."""
+class Scalar(Struct, frozen=True):
+    """A string or literal as JSON, where it ended, and its repairs."""
 
     json: str
     end: int
@@ -60,12 +60,12 @@ class _Quoted(Struct, frozen=True):
 _AFTER = {"key": _AFTER_KEY, "member": _AFTER_MEMBER, "item": _AFTER_VALUE}
 
 
-def quoted_string(text: str, start: int, place: Literal["key", "member", "item"]) -> _Quoted | None:
+def quoted_string(text: str, start: int, place: Literal["key", "member", "item"]) -> Scalar | None:
     """The string that begins at `start`; None if it never ends."""
     after = _AFTER[place]
     clean = _CLEAN.match(text, start)
     if clean and (after.match(text, clean.end()) or not _more_quotes(text, clean.end())):
-        return _Quoted(clean[0], clean.end())
+        return Scalar(clean[0], clean.end())
     opening = OPENING_QUOTE.match(text, start)
     if opening is None:
         return None
@@ -80,7 +80,7 @@ def _more_quotes(text: str, end: int) -> bool:
     return text.find('"', end, line_end if line_end >= 0 else end + 2000) >= 0
 
 
-def _delimited(text: str, body: int, delimiter: str) -> _Quoted | None:
+def _delimited(text: str, body: int, delimiter: str) -> Scalar | None:
     """A string between delimiters that cannot occur in it: triple quotes, quote tokens."""
     end = text.find(delimiter, body)
     if end < 0:
@@ -88,10 +88,10 @@ def _delimited(text: str, body: int, delimiter: str) -> _Quoted | None:
     fixer = _Fixer(raw=delimiter.startswith("<"))
     json = fixer.json(text[body:end])
     repairs = fixer.repairs if delimiter.startswith("<") else ["triple_quotes", *fixer.repairs]
-    return _Quoted(json, end + len(delimiter), tuple(repairs))
+    return Scalar(json, end + len(delimiter), tuple(repairs))
 
 
-def _searched(text: str, start: int, quote: str, after: re.Pattern[str]) -> _Quoted | None:
+def _searched(text: str, start: int, quote: str, after: re.Pattern[str]) -> Scalar | None:
     """A string that ends at its first quote followed by something that cannot be in a string."""
     may_be_lost = quote == '"' and after is not _AFTER_KEY
     inner, doubled, end = False, False, 0
@@ -127,11 +127,11 @@ def _searched(text: str, start: int, quote: str, after: re.Pattern[str]) -> _Quo
     json = fixer.json(text[start + 1 : end])
     guesses = ["missing_quote"] if position == end else ["inner_quotes"] if inner else []
     style = {'"': [], "'": ["single_quotes"], "`": ["backquotes"]}.get(quote, ["smart_quotes"])
-    return _Quoted(json, position, tuple(style + guesses + fixer.repairs))
+    return Scalar(json, position, tuple(style + guesses + fixer.repairs))
 
 
 _LOST = re.compile(
-    r"[^\"{}\[\]\n]{0,2000}?(?<!\s)(?=,\s{0,8}\"\s{0,8}[\w$-]{1,60}\"\s?[:=]|"
+    r"[^\"{}\[\]\n]{1,2000}?(?<!\s)(?=,\s{0,8}\"\s{0,8}[\w$-]{1,60}\"\s?[:=]|"
     r"(?:\s{0,40}[}\]]){1,6}+\s{0,40}(?:\Z|```|</|<[|\uff5c]|\[/))"
 )
 """A string without its closing quotation mark, up to the next key or the end of all of it."""
@@ -193,3 +193,28 @@ class _Fixer:
     def note(self, repair: str) -> None:
         if repair not in self.repairs:
             self.repairs.append(repair)
+
+
+_LITERAL = re.compile(r"[+-]?[\w.][\w.+-]*+")
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*+)(?:\.\d++)?(?:[eE][+-]?\d++)?", re.ASCII)
+_LOOSE_NUMBER = re.compile(r"([+-]?)(?:0(?=\d))*+(0|[1-9]\d*+|(?=\.\d))(?:\.(\d*+))?", re.ASCII)
+_WORDS = {"true": "true", "false": "false", "null": "null", "True": "true", "False": "false", "None": "null"}
+
+
+def literal(text: str, start: int) -> Scalar | None:
+    """The literal that begins at `start`; None for any other word, and for a number that may be cut off."""
+    word = _LITERAL.match(text, start)
+    if word is None:
+        return None
+    if json := _WORDS.get(word[0]):
+        return Scalar(json, word.end(), () if json == word[0] else ("python_literals",))
+    if word.end() == len(text):
+        # Perhaps the first digits of a longer number.
+        return None
+    if _NUMBER.fullmatch(word[0]):
+        return Scalar(word[0], word.end())
+    loose = _LOOSE_NUMBER.fullmatch(word[0].replace("_", ""))
+    if loose is None:
+        return None
+    sign, fraction = loose[1].replace("+", ""), "" if loose[3] is None else f".{loose[3] or 0}"
+    return Scalar(f"{sign}{loose[2] or 0}{fraction}", word.end(), ("loose_number",))

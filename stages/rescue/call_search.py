@@ -14,8 +14,9 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import Struct
 
+from stages.repair.damaged_json import FoundJson
 from stages.repair.decoding import decode
-from stages.repair.json_text import FoundJson, json_at
+from stages.repair.json_text import json_at
 from stages.rescue.described import ARGUMENT_KEYS
 from stages.rescue.found import Family
 from stages.rescue.names import Names, name_pattern

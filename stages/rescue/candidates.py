@@ -5,7 +5,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from stages.repair.json_text import FoundJson, json_source, object_members
+from stages.repair.damaged_json import FoundJson
+from stages.repair.json_text import json_source, object_members
 from stages.rescue.described import ARGUMENT_KEYS
 from stages.rescue.found import Claim, Read
 from stages.rescue.names import Names

@@ -7,7 +7,8 @@ place. Where the two differ, the template's own markup begins; no model needs to
 import re
 from collections.abc import Callable
 
-from stages.repair.json_text import FoundJson, json_at
+from stages.repair.damaged_json import FoundJson
+from stages.repair.json_text import json_at
 from stages.rescue.found import Family, Format, Markers, Read
 from stages.rescue.names import Names
 

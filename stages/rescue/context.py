@@ -6,18 +6,12 @@ with words around it is meant is another question (`stages.reading.meant`).
 
 import re
 
-from stages.rescue.surroundings import (
-    NEARLY,
-    WINDOW,
-    in_blockquote,
-    in_log,
-    in_patch,
-    in_quotation,
-    in_quotes,
-    in_transcript,
-    is_all,
-)
 from stages.rescue.tags import STRAY_MARKUP
+
+WINDOW = 240
+"""Characters before and after a call that are searched for its sentence."""
+_NEARLY = 16
+"""Maximum characters of decoration around a call that is the whole reply."""
 
 _CLOSERS = re.compile(
     r"(?:\s*+(?:\]<\]minimax\[>\[)?+</(?:[|\uff5c]DSML[|\uff5c] ?)?[A-Za-z_][\w:.-]{0,40}+>|"
@@ -39,15 +33,20 @@ def is_shown(text: str, start: int, end: int, floor: int, *, torn: bool) -> bool
         return False
     if not torn and (closers := _CLOSERS.match(text, end)):
         end = closers.end()
-    if in_quotes(text, start, end, torn=torn):
-        return not is_all(text, start, end)
-    line = in_blockquote(text, start) or in_log(text, start) or in_patch(text, start) or in_transcript(text, start, end)
-    return line or (not torn and in_quotation(text, start, end, floor))
+    if _in_quotes(text, start, end, torn=torn):
+        return not _is_all(text, start, end)
+    line = (
+        _in_blockquote(text, start)
+        or _in_log(text, start)
+        or _in_patch(text, start)
+        or _in_transcript(text, start, end)
+    )
+    return line or (not torn and _in_quotation(text, start, end, floor))
 
 
 def is_joined(text: str, start: int, end: int) -> bool:
     """Whether what ends at `start` and what begins at `end` are items of one list: then both are shown, or neither."""
-    return end - start < NEARLY and _JOINED.fullmatch(text, start, end) is not None
+    return end - start < _NEARLY and _JOINED.fullmatch(text, start, end) is not None
 
 
 def _opened(text: str, start: int, floor: int) -> int:
@@ -60,3 +59,89 @@ def _opened(text: str, start: int, floor: int) -> int:
             break
         begin = markup.start()
     return begin
+
+
+_QUOTES = {"`": "`", "~": "~", '"': '"', "'": "'", "\u201c": "\u201d", "\u2018": "\u2019", "\u00ab": "\u00bb"}
+_PAIRS = (("\u201c", "\u201d"), ("\u00ab", "\u00bb"), ("\u201e", "\u201c"), ("\u300c", "\u300d"))
+
+
+_LONGEST_LINE = 2000
+"""Characters of a line before a call that are searched for quotation marks."""
+
+
+def _line(text: str, start: int, window: int) -> int:
+    """Where the line of `start` begins, or that many characters before it."""
+    return max(text.rfind("\n", max(0, start - window), start) + 1, start - window)
+
+
+def _in_quotes(text: str, start: int, end: int, *, torn: bool) -> bool:
+    """Whether it is between two quotation marks; `torn`: only the one before it can be seen."""
+    before, after = text[start - 1 : start], text[end : end + 1]
+    if not before or text[max(0, start - 3) : start] in ("```", "~~~"):
+        return False
+    return _QUOTES.get(before) == after or (torn and before in _QUOTES)
+
+
+def _in_quotation(text: str, start: int, end: int, floor: int) -> bool:
+    """Whether it is among other words in inline code, or in quotation marks, that open and close on its line.
+
+    They open after `floor`, where the call before it ends: that one was in none.
+    """
+    before = text[max(floor, _line(text, start, _LONGEST_LINE)) : start]
+    after = text[end : end + WINDOW].split("\n", 1)[0]
+    if before.replace("```", "").count("`") % 2 and "`" in after.replace("```", ""):
+        return True
+    if before.count('"') % 2 and '"' in after:
+        return not before.lstrip().startswith(("{", "[", "<"))
+    if before.isascii():
+        return False
+    return any(before.rfind(opens) > before.rfind(shuts) and shuts in after for opens, shuts in _PAIRS)
+
+
+def _in_blockquote(text: str, start: int) -> bool:
+    """Whether its line is a block quote of Markdown."""
+    line = _line(text, start, 1000)
+    return text[line : min(line + 4, start)].lstrip().startswith(">") and not text.startswith(">>>", line)
+
+
+_LOGGED = re.compile(
+    r"\s*(?:\[?\d{2,4}[-/.:]\d\d\b[^\n{}<]{0,80}|(?!assistant|\w{0,20}(?:_call|_use|invoke)>)[\w.-]{1,30}>\s?|(?:<!--|//|\|(?!\w{1,20}\|>))[^\n]{0,100}|"
+    r"[A-Za-z_][\w.: ]{0,60}= ?)\Z",
+    re.IGNORECASE,
+)
+"""What precedes it in a log or in code: a time, a speaker; a comment, a cell of a table, an assignment."""
+
+
+def _in_log(text: str, start: int) -> bool:
+    """Whether its line begins like that of a log, a comment, a table or an assignment."""
+    line = _line(text, start, 120)
+    return start > line and _LOGGED.match(text[line:start]) is not None
+
+
+_HUNK = re.compile(r"^(?:@@ |\+\+\+ |diff --git |\*\*\* (?:Begin Patch|Update File|Add File))", re.MULTILINE)
+
+
+def _in_patch(text: str, start: int) -> bool:
+    """Whether its line is one of a patch."""
+    line = _line(text, start, WINDOW)
+    return text[line : line + 1] in ("+", "-", " ") and _HUNK.search(text, max(0, line - 2000), line) is not None
+
+
+_SPEAKER = re.compile(r"[ \t]{0,4}(?:\[[^\]\n]{1,20}\][ \t]{0,2})?[*]{0,2}[A-Za-z]\w{0,19}[*]{0,2}:[*]{0,2}[ \t]{0,4}")
+
+
+def _in_transcript(text: str, start: int, end: int) -> bool:
+    """Whether somebody is named as the speaker of it, and others of the lines before and after it."""
+    line = _line(text, start, 80)
+    if line < 1 or _SPEAKER.fullmatch(text, line, start) is None:
+        return False
+    before = _line(text, line - 1, _LONGEST_LINE)
+    after = text.find("\n", end, end + WINDOW) + 1
+    return after > 0 and bool(_SPEAKER.match(text, max(before, 0))) and bool(_SPEAKER.match(text, after))
+
+
+def _is_all(text: str, start: int, end: int) -> bool:
+    """Whether there is nothing but decoration around it."""
+    if start > _NEARLY or len(text) - end > _NEARLY:
+        return False
+    return not text[:start].strip("`'\"\u201c\u2018* \n\t") and not text[end:].strip("`'\"\u201d\u2019* \n\t.")

@@ -11,12 +11,11 @@ from stages.reasoning import without_reasoning
 from stages.repair.decoding import sound
 from stages.repair.json_text import is_json, string_value
 from stages.rescue.candidates import cheapest, unwrapped
-from stages.rescue.context import is_joined, is_shown
+from stages.rescue.context import WINDOW, is_joined, is_shown
 from stages.rescue.found import Claim, Family, FoundCall, Read, Rescue, Rescued
 from stages.rescue.markers import Openers, openers
 from stages.rescue.mended import is_better, mended
 from stages.rescue.names import Names, names_of
-from stages.rescue.surroundings import WINDOW
 from stages.rescue.tags import MARKER, STRAY_MARKUP
 
 _PATIENCE = 8_000
@@ -27,7 +26,9 @@ A long text may cost half as much as it has characters, so time grows with the l
 _PER_READ = 10
 """Additional cost of a place where a family read something."""
 _PER_CALL = 8
-"""Additional cost if that may be a call: the sentences around it are read too."""
+"""Additional cost of a call, and for as many characters before it: the sentences around it are read too."""
+_PER_MISTAKE = 200
+"""Additional cost of a call that is damaged, or of a tool that does not exist: the model hears of few of them."""
 _WASTE = 5
 """Characters that cost 1 if families read them in vain: others may read them again."""
 _BLANK = re.compile(
@@ -115,14 +116,15 @@ def _scanned(text: str, known: Openers, names: Names) -> tuple[list[tuple[str, R
     patience = max(_PATIENCE, len(text) // 2)
     called = damaged = False
     place = known.places(text, begin, names)
-    while (start := place(position)) >= 0:
+    while (at := place(position))[0] >= 0:
+        start = at[0]
         position = start + 1
         if patience <= 0:
             # Without a call before it this is a text like any other.
             rest = [("", Read(start=start, end=start, damage=_TOO_MUCH))] if called else []
             return [*reads, *rest], passed
         patience -= 1
-        readings, looked = known.readings(text, start, floor, names)
+        readings, looked = known.readings(text, at, floor, names)
         if not readings:
             patience -= (looked - start) // _WASTE
             continue
@@ -133,16 +135,18 @@ def _scanned(text: str, known: Openers, names: Names) -> tuple[list[tuple[str, R
         if looked > position:
             patience -= (looked - position) // _WASTE
         if read.claims or read.damage:
+            useful = bool(read.claims) and names.knows(read.claims[0].name)
+            patience -= _PER_CALL if useful else _PER_MISTAKE
             # The model is told of the first damage only.
             if read.claims or not damaged:
-                patience -= _PER_CALL + min(read.start - floor, WINDOW) // _PER_CALL
+                patience -= min(read.start - floor, WINDOW) // _PER_CALL
                 behind = bool(reads and reads[-1][1].claims) and _follows(text, floor, read.start)
                 if read.start > begin and not behind and _is_shown(text, read, floor, shown):
                     shown = read.end
                     passed.append((read.start, read.end))
                     _drop_joined(text, reads, read)
                     continue
-            called, damaged = called or bool(read.claims), damaged or bool(read.damage)
+            called, damaged = called or useful, damaged or bool(read.damage)
         elif read.keep is None:
             passed.append((read.start, read.end))
             continue

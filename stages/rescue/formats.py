@@ -10,10 +10,9 @@ import re
 
 from msgspec.structs import replace
 
-from stages.repair.json_text import FoundJson, json_at
-from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE
+from stages.rescue.families.json_calls import named_call
 from stages.rescue.families.xml_calls import Called, Grammar, parameters
-from stages.rescue.found import PLACES, Claim, Family, Format, Read
+from stages.rescue.found import PLACES, Family, Format, Read
 from stages.rescue.names import LONGEST_NAME, Names
 from stages.rescue.tags import BAR, GAP
 
@@ -43,12 +42,11 @@ def family_of(row: Format) -> Family:
             return _past_fence(text, parameters(text, called, grammar, names), fenced=fence is not None)
         if not names.knows(name) or not text.startswith("{", found.end()):
             return None
-        given = json_at(text, found.end())
-        if not isinstance(given, FoundJson):
-            return Read(start=start, end=max(given.end, found.end()), damage=CUT_OFF if given.cut else UNREADABLE)
-        closing = end.match(text, given.end)
-        claim = Claim(name=name, arguments=given.text, repairs=given.repairs, cost=given.cost)
-        return Read(start=start, end=closing.end() if closing else given.end, claims=(claim,), keep="")
+        return named_call(text, start, found.end(), name, past)
+
+    def past(text: str, position: int) -> int:
+        closing = end.match(text, position)
+        return closing.end() if closing else position
 
     return Family(name=row.name, first=before.strip()[0], opener=opening, read=read)
 

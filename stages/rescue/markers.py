@@ -12,16 +12,21 @@ from stages.rescue.patterns import by_first_character
 
 
 class Openers(Struct, frozen=True, kw_only=True):
-    """The openers of all families: `anywhere` finds a place, `which` has the families for its first character.
+    """The openers of all families: `untagged` finds a place, `which` has the families by its first character.
 
-    `untagged` finds the same but for tags that may bear a tool's name (`OWN_TAG`); None if no family reads these.
+    `tagged`: a family reads tags that bear a tool's name, which `untagged` does not find.
     """
 
     families: tuple[Family, ...]
     starts: Mapping[str, str]
-    anywhere: re.Pattern[str]
-    untagged: re.Pattern[str] | None
+    untagged: re.Pattern[str]
+    tagged: bool
     which: Mapping[str, tuple[tuple[re.Pattern[str], Family], ...]]
+
+    @property
+    def anywhere(self) -> re.Pattern[str]:
+        """A pattern for any place, tags that may bear a tool's name among them. Compiled when it is first needed."""
+        return re.compile(f"{self.untagged.pattern}|{_OWN_TAG.pattern}") if self.tagged else self.untagged
 
     def with_family(self, family: Family, place: int) -> "Openers":
         """The same with one family more, at that place among them; quicker than to compile all of them anew."""
@@ -30,38 +35,40 @@ class Openers(Struct, frozen=True, kw_only=True):
         both = {first: f"(?:{self.starts[first]}|{more[first]})" for first in more if first in self.starts}
         return _compiled(families, {**self.starts, **more, **both})
 
-    def places(self, text: str, begin: int, names: Names) -> Callable[[int], int]:
-        """A function from a position to the next place where a family may begin, -1 for none.
+    def places(self, text: str, begin: int, names: Names) -> Callable[[int], tuple[int, str]]:
+        """A function from a position to the next place where a family may begin, -1 for none, and its key in `which`.
 
         Positions must grow, from `begin` on.
         """
-        written = {*_OWN_TAG.findall(text, begin)} if self.untagged and "<" in text else ()
+        written = {*_OWN_TAG.findall(text, begin)} if self.tagged and "<" in text else ()
         tags = _OWN_TAG.finditer(text, begin) if any(map(names.known.__contains__, written)) else iter(())
         tag = next(tags, None)
-        search = (self.untagged or self.anywhere).search
+        search = self.untagged.search
         found = search(text, begin)
 
-        def place(position: int) -> int:
+        def place(position: int) -> tuple[int, str]:
             nonlocal found, tag
             if found and found.start() < position:
                 found = search(text, position)
             start = found.start() if found else len(text)
             while tag and tag.start() < start:
                 if tag.start() >= position and tag[1] in names.known:
-                    return tag.start()
+                    return tag.start(), _OWN
                 tag = next(tags, None)
-            return start if found else -1
+            return (start, text[start]) if found else (-1, "")
 
         return place
 
-    def readings(self, text: str, start: int, floor: int, names: Names) -> tuple[list[tuple[str, Read]], int]:
-        """What the families read at `start`, in their order, up to one that is sure: a call as it should be, or none.
+    def readings(
+        self, text: str, place: tuple[int, str], floor: int, names: Names
+    ) -> tuple[list[tuple[str, Read]], int]:
+        """What the families read there, in their order, up to one that is sure: a call as it should be, or none.
 
         Readings that begin before `floor` are ignored. The number is how far any family looked.
         """
         readings: list[tuple[str, Read]] = []
-        looked = start
-        for opener, family in self.which[text[start]]:
+        looked = start = place[0]
+        for opener, family in self.which[place[1]]:
             read = family.read(text, start, names) if opener.match(text, start) else None
             if read is None:
                 continue
@@ -99,23 +106,23 @@ def grammars(families: tuple[Family, ...] | Grammars) -> Grammars:
     return lambda: compiled
 
 
+_OWN = "own tag"
+"""The key of the families that read a tag with a tool's name, where no other family may begin."""
 _OWN_TAG = re.compile(r"<([A-Za-z_][\w.-]{0,120})(?=[\s/><])")
 """A tag that may bear a tool's name."""
 
 
 def _compiled(families: tuple[Family, ...], starts: dict[str, str]) -> Openers:
-    # Without families there is nowhere to begin: `(?!)` matches nothing.
-    sought = [*map("".join, starts.items())]
-    found = re.compile("|".join(sought) or "(?!)")
-    tagged = any(family.own_tag for family in families)
     which: dict[str, list[tuple[re.Pattern[str], Family]]] = {}
     for family in families:
-        for first in "" if family.whole else family.first:
+        begins = () if family.whole else (*family.first, *((_OWN,) if family.own_tag else ()))
+        for first in begins:
             which.setdefault(first, []).append((re.compile(family.opener), family))
     return Openers(
         families=families,
         starts=MappingProxyType(starts),
-        anywhere=re.compile("|".join((*sought, _OWN_TAG.pattern))) if tagged else found,
-        untagged=found if tagged else None,
+        # Without families there is nowhere to begin: `(?!)` matches nothing.
+        untagged=re.compile("|".join(map("".join, starts.items())) or "(?!)"),
+        tagged=any(family.own_tag for family in families),
         which=MappingProxyType({first: tuple(several) for first, several in which.items()}),
     )

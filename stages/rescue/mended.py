@@ -15,8 +15,10 @@ import msgspec
 
 from stages.repair.decoding import decode_or
 from stages.repair.json_text import object_members
+from stages.rescue.described import ARGUMENT_KEYS
 from stages.rescue.found import FoundCall, Rescued
 from stages.rescue.names import Names, spelling
+from stages.rescue.shape import NAME_KEYS
 from stages.rescue.tags import BAR, CALL, KEY, MINIMAX_TOKEN, PARAMETER, PREFIX, STEM_IN, VALUE
 
 _WORD = rf"(?:{BAR}{{1,2}}\w{{1,20}}{BAR}{{1,2}} ?)?[A-Za-z_][\w:.-]{{0,60}}"
@@ -30,6 +32,7 @@ _TAG = re.compile(
     rf"(?:(?<![<\w/:.\"'{BAR[1:-1]}-])|(?<=\w)(?=/))(?P<close2>/?)(?P<word2>{_WORD})(?P<given2>{_GIVEN})?>{{1,3}}|"
     r"(?P<none></>)"
 )
+_CLOSES_AHEAD = re.compile(r"\s*+</([^<>\s]{1,80}+)>(?:\s*+</([^<>\s]{1,80}+)>)?")
 _GLUED = re.compile(r"<([A-Za-z_][\w:.-]{0,30}?)(?=[^\s<>=][^<>]{0,200}</\1\s?>)")
 """An opening tag without its bracket, behind which a value and its closing tag follow."""
 _TOKEN = re.compile(
@@ -47,6 +50,13 @@ _DRESSED = re.compile(
     rf"(?<!\w)(?P<name2>[A-Za-z_][\w.-]{{0,100}}+){_BEHIND_NAME}"
 )
 """A name, with what slipped in beside it: a control token, a call's number, parentheses without arguments."""
+_WITH_BLANKS = re.compile(r"(?<![^\W_])[A-Za-z][\w-]{0,40}+(?: [\w-]{1,40}+){1,5}(?=\s{0,4}(?:[<>({\[:]|```)|\n)")
+"""Words that may be a name with blanks in it, as what follows shows."""
+_CLOSED_EARLY = re.compile(
+    rf"(\{{\s*+\"(?:{'|'.join(NAME_KEYS)})\"\s*+:\s*+\"[^\"\n]{{1,200}}\"\s*+)\}}\s*+,\s*+(?:\{{\s*+)?"
+    rf"(?=\"(?:{'|'.join(ARGUMENT_KEYS)})\"\s*+:)"
+)
+"""An object with a name alone, behind which its arguments stand."""
 _LOOK_ALIKE = str.maketrans("\uff1c\uff1e\u2044\uff3b\uff3d\xa0", "<>/[] ")
 _CONTROL = re.compile("start|end|message|channel|constrain|sep", re.IGNORECASE)
 _OF_CALLS = re.compile(
@@ -67,11 +77,13 @@ _LONGEST = 20_000
 
 def mended(text: str, found: Rescued, names: Names) -> str:
     """The text with sound tags; the same where nothing is to be mended, or what was found leaves no doubt."""
-    empty = any(call.arguments == "{}" and not names.takes_nothing(call.name) for call in found.calls)
+    doubtful = [call for call in found.calls if call.cost or call.arguments == "{}" or call.origin in _IN_TAGS]
+    if len(text) > _LONGEST or (found.calls and not found.damage and not doubtful):
+        return text
+    empty = any(call.arguments == "{}" and not names.takes_nothing(call.name) for call in doubtful)
     lost = bool(found.damage) or empty or (not found.calls and bool(names.known))
     # The values of other families are delimited by more than tags.
-    doubtful = (call for call in found.calls if call.origin in _IN_TAGS)
-    if len(text) > _LONGEST or not (lost or any(">" in call.arguments or call.cost for call in doubtful)):
+    if not (lost or any(call.origin in _IN_TAGS and (">" in call.arguments or call.cost) for call in doubtful)):
         return text
     if lost:
         text = text.replace("\\_", "_").translate(_LOOK_ALIKE)
@@ -79,7 +91,10 @@ def mended(text: str, found: Rescued, names: Names) -> str:
         text = text.replace(MINIMAX_TOKEN, "")
     if "|" in text or "\uff5c" in text:
         text = _TOKEN.sub(_token, text)
-    if lost and any(map(text.__contains__, islice(names.known, _MOST_NAMES))):
+    spelt = text.replace(" ", "_") if lost else ""
+    if lost and any(map(spelt.__contains__, islice(names.known, _MOST_NAMES))):
+        text = _CLOSED_EARLY.sub(r"\1, ", text)
+        text = _WITH_BLANKS.sub(lambda words: _joined(words[0], names), text)
         text = _IN_BRACKETS.sub(lambda marker: f"[{marker[1] or marker[2]}]", text)
         text = _DRESSED.sub(lambda dressed: _bare(dressed, names), text)
     of_calls = any(_OF_CALLS.fullmatch(word) or names.knows(word) for word in {*_OPENED.findall(text)})
@@ -149,6 +164,15 @@ def _bare(dressed: re.Match[str], names: Names) -> str:
     return f"{before if STEM_IN.search(before) else ''}{name}" if names.knows(name) else dressed[0]
 
 
+def _joined(words: str, names: Names) -> str:
+    """The words, of which the last are a name with its blanks, if they are one."""
+    begins = [at + 1 for at, sign in enumerate(words) if sign == " "]
+    for begin in (0, *begins[:-1]):
+        if len(found := names.find(words[begin:])) == 1:
+            return words[:begin] + found[0]
+    return words
+
+
 def _with_sound_tags(text: str, names: Names) -> str:
     words = {spelling(word): word for word in _words(text, names)}
     of_calls = {word for word in _GLUED.findall(text) if spelling(word) in words or _OF_CALLS.fullmatch(word)}
@@ -159,9 +183,11 @@ def _with_sound_tags(text: str, names: Names) -> str:
     sound = ""
     fields: set[str] = set()  # the tags since `call`
     for tag in _TAG.finditer(text):
+        if tag.start() < position:
+            continue
         written, given = tag["word"] or tag["word2"] or "", tag["given"] or tag["given2"] or ""
         word = written.lower() if _OF_CALLS.fullmatch(written) else words.get(spelling(written), "")
-        between = text[position : tag.start()]
+        between, end = text[position : tag.start()], tag.end()
         last = opened[-1] if opened else ""
         closes = bool(tag["close"] or tag["close2"]) or (word == last and not given)
         if not word and last and (tag["none"] or (tag["word2"] and written.endswith(last))):
@@ -173,7 +199,7 @@ def _with_sound_tags(text: str, names: Names) -> str:
             before, sound = sound, f"</{word}>" if closes else f"<{word}{given}>"
             if sound == before and not between.strip():
                 # The same tag twice.
-                position = tag.end()
+                position = end
                 continue
             if not closes and word == last and between.strip() and any(key in given for key in words.values()):
                 # The closing tag of the value before it was lost.
@@ -181,6 +207,11 @@ def _with_sound_tags(text: str, names: Names) -> str:
             elif not closes:
                 opened.append(word)
             elif word in opened:
+                ahead = _CLOSES_AHEAD.match(text, end) if word != last else None
+                if ahead and ahead[1].lower() == last.lower() and ahead[2] != written:
+                    # The two are closed in the wrong order.
+                    sound, end = f"</{last}>{sound}", ahead.end(1) + 1
+                    between = between if "\n" in between.rstrip() else between.rstrip()
                 del opened[len(opened) - 1 - opened[::-1].index(word) :]
             elif word in names.known and fields.isdisjoint(names.parameters(word)):
                 pass  # a page's own tag, or a name in a sentence: nothing before it is an argument
@@ -188,7 +219,7 @@ def _with_sound_tags(text: str, names: Names) -> str:
                 # Its opening tag was lost: a call's in front of its arguments, a value's in front of the value.
                 pieces.insert(call if word in names.known else len(pieces), f"<{word}>")
         pieces += (between, sound)
-        position = tag.end()
+        position = end
         fields.add(word)
         if not opened:
             call = len(pieces)

@@ -7,15 +7,8 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from stages.repair.json_text import (
-    FoundJson,
-    array_elements,
-    is_json,
-    json_at,
-    json_source,
-    object_members,
-    string_value,
-)
+from stages.repair.damaged_json import FoundJson
+from stages.repair.json_text import array_elements, is_json, json_at, json_source, object_members, string_value
 from stages.rescue.described import ARGUMENT_KEYS, ECHO_KEYS, is_definition, is_record
 from stages.rescue.found import Claim
 from stages.rescue.names import Names, bare_name
@@ -76,14 +69,23 @@ def _priced(shape: _Shape, found: FoundJson) -> _Shape:
     """The calls, with what was repaired in the JSON that holds them."""
     if not found.repairs:
         return shape
-    if "missing_closer" in found.repairs and any(not _UNSURE.isdisjoint(claim.repairs) for claim in shape.claims):
-        # Where the end is missing, the arguments may be.
-        return _Shape(damage="it ends before its arguments.")
+    if found.left_open and shape.claims:
+        last = shape.claims[-1]
+        if not _UNSURE.isdisjoint(last.repairs):
+            # Where the end is missing, the arguments may be.
+            return _Shape(damage="it ends before its arguments.")
+        own = 0 if "arguments_as_text" in last.repairs else _closers(last.arguments) - 1
+        if found.left_open > _closers(found.text) - own:
+            return _Shape(damage="it ends within one of its values.")
     claims = (
         Claim(name=c.name, arguments=c.arguments, repairs=found.repairs + c.repairs, cost=found.cost + c.cost)
         for c in shape.claims
     )
     return _Shape(claims=tuple(claims), damage=shape.damage)
+
+
+def _closers(json: str) -> int:
+    return len(json) - len(json.rstrip("]}"))
 
 
 def _several(values: Iterable[Raw], names: Names, *, marked: bool) -> _Shape:

@@ -8,8 +8,9 @@ from itertools import product
 import msgspec
 
 from stages._later import LazyPattern
+from stages.repair.damaged_json import FoundJson
 from stages.repair.decoding import decode, decode_or
-from stages.repair.json_text import FoundJson, json_at
+from stages.repair.json_text import json_at
 from stages.schema.judging import Fuel, Judge, Path, Place
 from stages.schema.value import Json, dotted, json_type, kinds, optional_members, pairs_lost, too_deep, types_of
 

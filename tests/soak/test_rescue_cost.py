@@ -11,6 +11,7 @@ from tests.stages.rescue.test_cost import work
 from tests.stages.rescue.test_shapes import Case
 
 KNOWN: Mapping[str, tuple[str, ...]] = {
+    **{name: tuple(given) for name, given in test_fresh.TWELFTH.items()},
     **{name: tuple(given) for name, given in test_shapes.PARAMETERS.items()},
     **{name: tuple(given) for name, given in test_fresh.PARAMETERS.items()},
 }

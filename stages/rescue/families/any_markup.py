@@ -88,6 +88,17 @@ def _read(text: str, start: int, names: Names) -> Read | None:
             first = own.index(True) if True in own else 0 if last else len(run) - 1
             value = text[part.begin : run[first].start() if run else until]
             value = value if True in own else value.strip()
+            if (
+                run
+                and (opened := {*_WORD.findall(run[first]["inside"])})
+                and any(
+                    opened.intersection(_WORD.findall(mark["inside"])) and not _CLOSES.match(mark["inside"])
+                    for mark in between
+                    if part.begin <= mark.start() < run[first].start()
+                )
+            ):
+                # What closes there was opened in the value, which goes on.
+                return None
             if last and not (run and (first < len(run) - 1 or not own[-1] or _END.match(text, end))):
                 # It is not known whether the value or the call goes on.
                 return None

@@ -10,14 +10,14 @@ from stages.repair.json_text import json_quoted
 from stages.rescue.families.json_calls import ARGUMENTS_BEGIN, CUT_OFF, UNREADABLE, named_call
 from stages.rescue.found import Claim
 from stages.rescue.names import Names
-from stages.rescue.tags import CLOSED, GAP, PARAMETER, past_closing
+from stages.rescue.tags import CLOSED, GAP, KEY, PARAMETER, VALUE, past_closing
 
 ELEMENT = re.compile(
     rf"{GAP}<(?:(?P<word>{PARAMETER})=[\"']?(?P<bare>[^\"'>]{{1,100}}+)[\"']?|(?P<tag>[A-Za-z_][\w.-]{{0,100}})"
     r"(?:\s+(?:name|key)=[\"']?(?P<key>[^\"'>]{1,100}+)(?:[\"'](?:\s+type=[\"']\w{1,20}[\"'])?)?)?)>"
 )
 """An element that is an argument. After `=` alone stands a key in a parameter's tag, and in any other tag its value."""
-_ARGUMENTS = re.compile(rf"{ARGUMENTS_BEGIN}|\[")
+ARGUMENTS = re.compile(rf"{ARGUMENTS_BEGIN}|\[")
 _BLANK = re.compile(GAP)
 _CDATA = re.compile(r"\s*+<!\[CDATA\[")
 _ESCAPED = re.compile(r"[^<>&]*+(?:&(?:lt|gt|amp|quot|apos|#39|#34);[^<>&]*+)++")
@@ -31,6 +31,7 @@ _NEAR = 4_000
 _TAG = re.compile(r"</?[\w.-]{1,100}>")
 _FOREIGN_END = re.compile(r"</([\w:.-]{1,60})>\Z")
 _ANY_CLOSING = re.compile(rf"{GAP}</[\w:.-]{{1,60}}>")
+_KEY_AND_VALUE = re.compile(f"(?:{KEY}|name) {VALUE}")
 _UNCLOSED = "its markup is not closed."
 
 
@@ -45,7 +46,7 @@ def body_at(text: str, position: int, tag: str, name: str, names: Names) -> tupl
     """The arguments up to the closing tag, as JSON or as one element each; or what is wrong with them."""
     closing = f"</{tag}>"
     begin = skip_blank(text, position)
-    if _ARGUMENTS.match(text, begin):
+    if ARGUMENTS.match(text, begin):
         read = named_call(text, begin, begin, name, _past_surplus)
         if not read.claims:
             return BrokenElements(read.damage or UNREADABLE, len(text) if read.damage == CUT_OFF else read.end)
@@ -75,6 +76,10 @@ def body_at(text: str, position: int, tag: str, name: str, names: Names) -> tupl
         given.setdefault(element["key"] or element["bare"] or tag, []).append(element_as_json(value[0], repairs))
         position = value[1]
     repairs.update(values.repairs)
+    keys, meant = {json_quoted(key): key for key in names.parameters(name)}, [*given.values()]
+    if _KEY_AND_VALUE.fullmatch(" ".join(given)) and len(meant[0]) == len(meant[1]) and keys.keys() >= {*meant[0]}:
+        # Each parameter's name and its value in an element of their own.
+        given = {keys[key]: [value] for key, value in zip(*meant, strict=True)}
     claim = Claim(name=name, arguments=joined_arguments(given), repairs=tuple(repairs), cost=len(values.repairs))
     return closed(text, position, closing, claim)
 

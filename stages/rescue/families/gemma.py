@@ -3,14 +3,17 @@
 import html
 import re
 
-from stages.repair.json_text import FoundJson, is_json, json_at, json_quoted
+from msgspec.structs import replace
+
+from stages.repair.json_text import is_json, json_quoted
 from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE, named_call
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 from stages.rescue.pycalls import call_list
 
 _HEAD = re.compile(r"(?:<\|tool_call>|<start_function_call>)\s*+:?\s*+(?:call:)?\s*+([\w.:/-]{1,200}+)\s*+(?=[{(])")
-_END = re.compile(r"\s*+(?:<tool_call\|>|<end_function_call>|<turn\|>|/>)")
+_ENDS = ("<tool_call|>", "<end_function_call>", "<turn|>", "/>")
+_END = re.compile(rf"\s*+(?:{'|'.join(map(re.escape, _ENDS))})")
 
 _ELEMENT = re.compile(r'<\|open\|>(?:tools)?call tool="([^"]{1,200})"[^<]{0,80}<\|sep\|>')
 _ARGUMENT = re.compile(r'\s*+<\|open\|>argument key="([^"]{1,200})"(?: type="(\w{1,20})")?[^<]{0,80}<\|sep\|>')
@@ -27,16 +30,17 @@ def _gemma(text: str, start: int, names: Names) -> Read | None:
         return None
     if text.startswith("(", head.end()):
         return _python(text, start, head, names)
-    found = json_at(text, head.end())
-    if not isinstance(found, FoundJson):
-        return Read(start=start, end=max(found.end, head.end()), damage=CUT_OFF if found.cut else UNREADABLE, keep="")
-    ended = _END.match(text, found.end)
-    if ended is None and "missing_closer" in found.repairs:
-        return Read(start=start, end=found.end, damage=CUT_OFF, keep="")
+    read = named_call(text, start, head.end(), head[1], _past_end)
+    if any("missing_closer" in claim.repairs for claim in read.claims) and not text.endswith(_ENDS, 0, read.end):
+        return Read(start=start, end=read.end, damage=CUT_OFF, keep="")
     # Keys without quotes are this grammar's way of writing them.
-    repairs = tuple(repair for repair in found.repairs if repair != "bare_key")
-    claim = Claim(name=head[1], arguments=found.text, repairs=repairs, cost=found.cost)
-    return Read(start=start, end=ended.end() if ended else found.end, claims=(claim,), keep="")
+    claims = (replace(c, repairs=tuple(repair for repair in c.repairs if repair != "bare_key")) for c in read.claims)
+    return replace(read, claims=tuple(claims))
+
+
+def _past_end(text: str, position: int) -> int:
+    ended = _END.match(text, position)
+    return ended.end() if ended else position
 
 
 def _python(text: str, start: int, head: re.Match[str], names: Names) -> Read:
@@ -45,8 +49,7 @@ def _python(text: str, start: int, head: re.Match[str], names: Names) -> Read:
     if calls is None or not calls.claims:
         damage = (calls.damage if calls else None) or UNREADABLE
         return Read(start=start, end=max(calls.end if calls else 0, head.end()), damage=damage, keep="")
-    ended = _END.match(text, calls.end)
-    return Read(start=start, end=ended.end() if ended else calls.end, claims=calls.claims, keep="")
+    return Read(start=start, end=_past_end(text, calls.end), claims=calls.claims, keep="")
 
 
 def _element(text: str, start: int, _names: Names) -> Read | None:

@@ -6,8 +6,8 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from stages.repair.damaged_json import BrokenJson
-from stages.repair.json_text import FIRST_KEY, FoundJson, is_json, json_at, object_members
+from stages.repair.damaged_json import BrokenJson, FoundJson
+from stages.repair.json_text import FIRST_KEY, is_json, json_at, object_members
 from stages.rescue.candidates import unwrapped
 from stages.rescue.described import ARGUMENT_KEYS
 from stages.rescue.families.lines import lines_call
@@ -61,8 +61,8 @@ _BRACKETS_AFTER = re.compile(rf"\s{{0,4}}{LEFT}{{1,2}}{IN_BRACKETS}{{1,40}}{RIGH
 _SENTENCE_ENDS = re.compile(r"[.!?\u3002](?:\s|\Z)|[{}\[]")
 _SURPLUS = re.compile(r"[ \t]*+[}\]]{1,3}(?=\s*+(?:$|```|<))")
 _NOTHING = re.compile(r"[\s)\]*`};]*+(?:<[|/][^>\n]{1,40}>\s*+)?")
-_JOINED = re.compile(r"[\"'][}\]]{0,2},\s{0,8}(?:\"\w{1,20}\"\s?:\s{0,4})?\Z")
-"""What is between a name and its arguments in a list, or where the object of the name was closed too early."""
+_JOINED = re.compile(r"[\"'],\s{0,8}\Z")
+"""What is between a name and its arguments in a list."""
 _WORDS_BETWEEN = 3
 """The most words between the name of a tool and its arguments."""
 _SENTENCE = re.compile(r"\s*+[^\W\d_]++(?:\s++[^\W\d_]++)++\s*+")
@@ -76,7 +76,7 @@ _KEYS = factored(
     "rationale|explanation|kwargs|Name|Tool|Function|Action"
 )
 _QUOTE = r"[\"'\u201c\u201d\u2018\uff02]"
-_LIKE_A_CALL = rf"&|//|/\*|#|{_KEYS}|{_QUOTE}(?:{_KEYS})|\\{_QUOTE}?(?:{_KEYS})"
+_LIKE_A_CALL = rf"&|//|/\*|#\s|{_KEYS}|{_QUOTE}(?:{_KEYS})|\\{_QUOTE}?(?:{_KEYS})"
 _PROMISING = re.compile(rf"(?:[\[{{\s\uff5b]|\\[nrt](?=[\s\"\\])){{1,50}}(?:{_LIKE_A_CALL})")
 """Damaged JSON is worth repairing only if it begins like a call; strict JSON may begin as it likes."""
 _FIRST_MEMBER = re.compile(rf"\{{{{1,2}}(?:\s|\\[nrt]){{0,40}}\\?{_QUOTE}?(\w{{1,40}})\\?{_QUOTE}?\s?[:=]")
@@ -90,7 +90,7 @@ _NOT_JSON = re.compile("['\u201c\\\\A-Za-z_]")
 """A sign behind a brace with which no JSON begins."""
 _STRING = re.compile(r"\"(?:[^\"\\\n]|\\.)*+\"")
 _KEY = re.compile(r"\"[\w$-]{1,60}\"\s?:")
-ARGUMENTS_BEGIN = r"(?=\{|\[\s{0,8}\{|\"[\\\"\s]{0,8}[{\[]|\"[\w$-]{1,60}\"\s?:)"
+ARGUMENTS_BEGIN = r"(?=(?:\"[\\\"\s]{0,8})?(?:\[\s{0,8})?\{|\"[\w$-]{1,60}\"\s?:)"
 """What arguments in JSON begin with: also one in a JSON string, once or twice, and one without its brace."""
 CUT_OFF = "its JSON ends before it is complete: it is cut off, or a quotation mark in a string lacks its backslash."
 UNREADABLE = "its JSON cannot be read."
@@ -118,8 +118,6 @@ def _is_worth_repair(text: str, start: int, names: Names) -> bool:
     """Whether damaged JSON may be a call: by a tool's name or arguments in it, or a tool's name before it."""
     promising = _PROMISING.match(text, start)
     near = text[start : start + _NEAR] if promising else ""
-    if not names.known:
-        return any(map(near.__contains__, _ARGUMENT_WORDS))
     if any(map(names.known.__contains__, _WORD.findall(text, start, start + 200))):
         return True
     meant = _MEANT.match(text, start) if promising else None
@@ -180,9 +178,6 @@ def named_call(text: str, start: int, position: int, name: str, past: Callable[[
     if isinstance(found, BrokenJson):
         return Read(start=start, end=max(found.end, position), damage=CUT_OFF if found.cut else UNREADABLE, keep="")
     end = past(text, found.end + (quoted and text.startswith('"', found.end)))
-    if found.text.startswith("{"):
-        claim = Claim(name=name, arguments=found.text, repairs=found.repairs, cost=found.cost)
-        return Read(start=start, end=end, claims=(claim,), keep="")
     shape = arguments_of(name, found)
     return Read(start=start, end=end, claims=shape.claims, damage=shape.damage, keep="")
 

@@ -62,7 +62,8 @@ def lines_call(text: str, start: int, position: int, names: Names, *, marked: bo
             return None
         given[line["key"]] = value
     end = _END.match(text, position)
-    if not given or end is None:
+    if not given or end is None or (text.startswith(("```", "~~~"), start) and not end[0].strip()):
+        # The fence was cut off, and perhaps the last value.
         return None
     arguments = "{" + ",".join(f"{json_quoted(key)}:{value}" for key, value in given.items()) + "}"
     claim = Claim(name=name, arguments=arguments, repairs=("lines",), cost=1)
@@ -82,14 +83,18 @@ def _below(lines: str) -> str | None:
     """A value that stands below its key: a list, or a text."""
     items = lines.splitlines()
     if items and all(item.lstrip().startswith("- ") for item in items):
-        return "[" + ",".join(_scalar(item.lstrip()[2:].strip()) for item in items) + "]"
+        values = [_scalar(item.lstrip()[2:].strip()) for item in items]
+        return None if None in values else f"[{','.join(filter(None, values))}]"
     return json_quoted(dedent(lines).strip("\n")) if lines.strip() else None
 
 
-def _scalar(value: str) -> str:
-    if value[:1] in ('"', "[", "{") and is_json(value):
-        return value
+def _scalar(value: str) -> str | None:
+    """The value as JSON; None if it was cut off."""
     mark = value[:1]
+    if mark in ('"', "[", "{") and is_json(value):
+        return value
+    if mark in ('"', "'", "`") and value.count(mark) == 1:
+        return None
     return json_quoted(value[1:-1] if len(value) > 1 and mark in ("'", "`") and value[-1] == mark else value)
 
 

@@ -5,6 +5,7 @@ import re
 
 from stages.repair.json_text import json_quoted
 from stages.rescue.families.elements import (
+    ARGUMENTS,
     ELEMENT,
     BrokenElements,
     after_closing,
@@ -13,7 +14,7 @@ from stages.rescue.families.elements import (
     plain_body,
     skip_blank,
 )
-from stages.rescue.families.xml_calls import ELEMENTS, PAIRS, Called, parameters
+from stages.rescue.families.xml_calls import Called, elements, pairs, parameters
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 from stages.rescue.tags import GAP
@@ -45,7 +46,7 @@ def _tool_xml(text: str, start: int, names: Names) -> Read | None:
         return None
     name, position = head["name"].rstrip(), head.end()
     opening = _ARGUMENTS.match(text, position)
-    grammar = next((one for one in (ELEMENTS, PAIRS) if one.key.match(text, position)), None)
+    grammar = next((one for one in (elements(), pairs()) if one.key.match(text, position)), None)
     if opening is None and grammar:
         return parameters(text, Called(name=name, begin=start, body=position), grammar, names)
     if opening is None and not ELEMENT.match(text, position):
@@ -82,10 +83,11 @@ def _own_tag(text: str, start: int, names: Names) -> Read | None:
         return None
     if head[2]:
         return Read(start=start, end=head.end(), claims=(Claim(name=head[1], arguments="{}"),), keep="")
-    body = body_at(text, head.end(), head[1], head[1], names)
-    # A tag that happens to bear a tool's name is a call only if arguments follow.
-    follows = text.startswith("{", skip_blank(text, head.end())) or ELEMENT.match(text, head.end())
-    return _read_of(start, body, head[1], names) if follows or not isinstance(body, BrokenElements) else None
+    # A tag that happens to bear a tool's name is a call only if arguments follow, or its closing tag.
+    if ARGUMENTS.match(text, skip_blank(text, head.end())) or ELEMENT.match(text, head.end()):
+        return _read_of(start, body_at(text, head.end(), head[1], head[1], names), head[1], names)
+    end = after_closing(text, head.end(), f"</{head[1]}>")
+    return Read(start=start, end=end, claims=(Claim(name=head[1], arguments="{}"),), keep="") if end else None
 
 
 def _own_attributes(text: str, start: int, names: Names) -> Read | None:

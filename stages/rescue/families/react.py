@@ -4,8 +4,8 @@ import re
 
 from msgspec.structs import replace
 
-from stages.repair.damaged_json import BrokenJson
-from stages.repair.json_text import FoundJson, json_at, json_quoted
+from stages.repair.damaged_json import BrokenJson, FoundJson
+from stages.repair.json_text import json_at, json_quoted
 from stages.rescue.families.json_calls import ARGUMENTS_BEGIN, CUT_OFF, UNREADABLE, named_call, torn_call
 from stages.rescue.families.lines import lines_call
 from stages.rescue.found import Claim, Family, Read
@@ -142,12 +142,9 @@ def _inline(text: str, start: int, position: int, names: Names) -> Read | None:
         if calls is None:
             return _bracketed(text, start, name, names)
         return Read(start=start, end=_end(text, calls.end), claims=calls.claims, damage=calls.damage, keep="")
-    found = json_at(text, brace.end())
-    if not isinstance(found, FoundJson):
-        return Read(start=start, end=max(found.end, position), damage=CUT_OFF if found.cut else UNREADABLE, keep="")
-    end = found.end + (text[found.end : found.end + 1] in (")", "]"))
-    claim = Claim(name=name[1], arguments=found.text, repairs=found.repairs, cost=found.cost)
-    return Read(start=start, end=_end(text, end), claims=(claim,), keep="")
+    return named_call(
+        text, start, brace.end(), name[1], lambda text, end: _end(text, end + text.startswith((")", "]"), end))
+    )
 
 
 def _bracketed(text: str, start: int, name: re.Match[str], names: Names) -> Read | None:

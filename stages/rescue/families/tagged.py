@@ -8,7 +8,8 @@ import re
 
 from msgspec.structs import replace
 
-from stages.repair.json_text import FIRST_KEY, FoundJson, json_at
+from stages.repair.damaged_json import FoundJson
+from stages.repair.json_text import FIRST_KEY, json_at
 from stages.rescue.families.json_calls import ARGUMENTS_BEGIN, CUT_OFF, UNREADABLE, named_call
 from stages.rescue.families.lines import lines_call
 from stages.rescue.families.xml_calls import in_attributes
@@ -90,7 +91,7 @@ def _read(text: str, start: int, names: Names) -> Read | None:
     )
 
 
-def _json(text: str, start: int, position: int, names: Names) -> Read:
+def _json(text: str, start: int, position: int, names: Names) -> Read | None:
     claims: list[Claim] = []
     damage = None
     while True:
@@ -105,7 +106,8 @@ def _json(text: str, start: int, position: int, names: Names) -> Read:
             )
         shape = shape_of(found, names, marked=True)
         if not shape.claims and not shape.damage:
-            return Read(start=start, end=found.end, claims=tuple(claims), damage=damage)
+            # Data, or a list of a name and its arguments, which is read without the marker.
+            return Read(start=start, end=found.end, claims=tuple(claims), damage=damage) if claims or damage else None
         claims += shape.claims
         damage = damage or shape.damage
         following = _NEXT.match(text, found.end)

@@ -10,6 +10,7 @@ of another format.
 
 import html
 import re
+from functools import cache
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -63,46 +64,61 @@ _CUT_OFF = r"(?:</[\w:|\uff5c ]*+)?\Z"
 _KEY_OPEN = rf"{TAG}{PARAMETER}(?={ATTRIBUTE})"
 _CALL_OPEN = rf"{TAG}(?:{CALL}{ATTRIBUTE}|tool_call>)"
 _ATTRIBUTE = r"\s++[\w-]{1,40}+=(?:\"[^\"\n]{0,2000}+\"|'[^'\n]{0,2000}+')"
-ELEMENTS = Grammar(
-    head=re.compile(
-        rf"(?:{TAG})?{CALL}(?:{ATTRIBUTE}|/(?=[\w.-]{{1,100}}>\s?\{{)){QUOTE}?(?P<name>(?:[^<>\n\"'={{(\u201c\u201d]|<(?=[|\uff5c/])){{1,200}}+){QUOTE}?"
-        rf"(?:[=(: ]{{0,3}}+(?=\{{)|(?P<more>(?:{_ATTRIBUTE}|[^<>\n]){{0,80}}+)"
-        rf"(?:>|(?=\n?\s{{0,8}}{TAG}{PARAMETER}[\s=])))"
-    ),
-    key=re.compile(
-        rf"{GAP}{TAG}{PARAMETER}{ATTRIBUTE}(?:{QUOTE}(?P<key>[^\"'>\n\u201c\u201d]{{1,200}}+){QUOTE}|(?P<bare>[^\s\"'<>=]{{1,200}}+)[\"']?)"
-        r"(?:=|(?P<typed>(?:\s+value=\"[^\"]{0,4000}+\")?[^<>\n]{0,80})(?:>|(?=\n)))"
-    ),
-    value_end=re.compile(
-        r"(?=[<\n])(?:"
-        rf"{END_TAG}{PARAMETER}(?:/|\w{{0,3}}){TAG_END}(?={GAP}(?:{END_TAG}{PARAMETER}{TAG_END}{GAP})?(?:{_KEY_OPEN}|{CLOSED}|{_CALL_OPEN}|<{BAR}|{_CUT_OFF}))|"
-        rf"(?=\n?<parameter=[\"']?[\w.-]{{1,100}}[\"']?>\n)|(?=\n{_KEY_OPEN})|(?<=>)(?={_KEY_OPEN})|"
-        rf"(?=\n{END_TAG}invoke{TAG_END})|(?={END_TAG}(?:invoke|function){TAG_END}\s*(?:\Z|</|{_CALL_OPEN}))|"
-        rf"(?=(?:{CLOSED}\s*+){{1,3}}(?:\Z|{_CALL_OPEN})))"
-    ),
-    end=re.compile(rf"{GAP}(?:{END_TAG}(?:{PARAMETER}|input)s?{TAG_END}{GAP})?{CLOSED}|(?={GAP}{_CALL_OPEN})"),
-)
 _PAIR_KEY_TAG, _PAIR_VALUE_TAG = rf"{TAG}{KEY}{TAG_END}", rf"{TAG}{VALUE}{TAG_END}"
 _PAIR_KEY_END, _PAIR_VALUE_END = rf"{END_TAG}{KEY}{TAG_END}", rf"{END_TAG}{VALUE}{TAG_END}"
 _PAIR_OPEN = rf"{TAG}{CALL}{TAG_END}"
-PAIRS = Grammar(
-    head=re.compile(
-        rf"(?:{_PAIR_OPEN})?{GAP}(?P<name>[\w.:/-]{{1,200}}+){GAP}(?P<sep><tool_sep{TAG_END})?{GAP}"
-        rf"(?=<|\{{|[\w.-]{{1,80}}{_PAIR_KEY_END})"
-    ),
-    key=re.compile(
-        rf"{GAP}(?:(?:{_PAIR_KEY_TAG}{GAP}){{1,2}}(?P<key>[^<]{{1,200}})(?:(?:{_PAIR_KEY_END}|{_PAIR_VALUE_END}){GAP}){{1,2}}|"
-        rf"(?:{_PAIR_OPEN}{GAP})?(?P<bare>[\w.-]{{1,80}})(?:{_PAIR_KEY_END}{GAP}){{1,2}})(?:{_PAIR_VALUE_TAG})?"
-    ),
-    value_end=re.compile(
-        r"(?=[<\s])(?:"
-        rf"{_PAIR_VALUE_END}(?={GAP}(?:{_PAIR_KEY_TAG}|[\w.-]{{1,80}}{_PAIR_KEY_END}|{CLOSED}|<{BAR}|{_CUT_OFF}))|"
-        rf"(?={CLOSED}\s*(?:\Z|{_PAIR_OPEN}))|"
-        rf"(?=\s?{_PAIR_KEY_TAG}[\w.-]{{1,100}}{_PAIR_KEY_END}\s*{_PAIR_VALUE_TAG}))"
-    ),
-    end=re.compile(rf"{GAP}(?:{_PAIR_VALUE_END}{GAP})?(?:{CLOSED}|<end_of_tool_call{TAG_END})"),
-    strip=False,
-)
+
+
+# Compiled when a reply first needs them: together they would be half of the time of the first search.
+
+
+@cache
+def elements() -> Grammar:
+    """A name, then each parameter in an element with its name."""
+    return Grammar(
+        head=re.compile(
+            rf"(?:{TAG})?{CALL}(?:{ATTRIBUTE}|/(?=[\w.-]{{1,100}}>\s?\{{)){QUOTE}?(?P<name>(?:[^<>\n\"'={{(\u201c\u201d]|<(?=[|\uff5c/])){{1,200}}+){QUOTE}?"
+            rf"(?:[=(: ]{{0,3}}+(?=\{{)|(?P<more>(?:{_ATTRIBUTE}|[^<>\n]){{0,80}}+)"
+            rf"(?:>|(?=\n?\s{{0,8}}{TAG}{PARAMETER}[\s=])))"
+        ),
+        key=re.compile(
+            rf"{GAP}{TAG}{PARAMETER}{ATTRIBUTE}(?:{QUOTE}(?P<key>[^\"'>\n\u201c\u201d]{{1,200}}+){QUOTE}|(?P<bare>[^\s\"'<>=]{{1,200}}+)[\"']?)"
+            r"(?:=|(?P<typed>(?:\s+value=\"[^\"]{0,4000}+\")?[^<>\n]{0,80})(?:>|(?=\n)))"
+        ),
+        value_end=re.compile(
+            r"(?=[<\n])(?:"
+            rf"{END_TAG}{PARAMETER}(?:/|\w{{0,3}}){TAG_END}(?={GAP}(?:{END_TAG}{PARAMETER}{TAG_END}{GAP})?(?:{_KEY_OPEN}|{CLOSED}|{_CALL_OPEN}|<{BAR}|{_CUT_OFF}))|"
+            rf"(?=\n?<parameter=[\"']?[\w.-]{{1,100}}[\"']?>\n)|(?=\n{_KEY_OPEN})|(?<=>)(?={_KEY_OPEN})|"
+            rf"(?=\n{END_TAG}invoke{TAG_END})|(?={END_TAG}(?:invoke|function){TAG_END}\s*(?:\Z|</|{_CALL_OPEN}))|"
+            rf"(?=(?:{CLOSED}\s*+){{1,3}}(?:\Z|{_CALL_OPEN})))"
+        ),
+        end=re.compile(rf"{GAP}(?:{END_TAG}(?:{PARAMETER}|input)s?{TAG_END}{GAP})?{CLOSED}|(?={GAP}{_CALL_OPEN})"),
+    )
+
+
+@cache
+def pairs() -> Grammar:
+    """A name, then for each parameter its name and its value in elements."""
+    return Grammar(
+        head=re.compile(
+            rf"(?:{_PAIR_OPEN})?{GAP}(?P<name>[\w.:/-]{{1,200}}+){GAP}(?P<sep><tool_sep{TAG_END})?{GAP}"
+            rf"(?=<|\{{|[\w.-]{{1,80}}{_PAIR_KEY_END})"
+        ),
+        key=re.compile(
+            rf"{GAP}(?:(?:{_PAIR_KEY_TAG}{GAP}){{1,2}}(?P<key>[^<]{{1,200}})(?:(?:{_PAIR_KEY_END}|{_PAIR_VALUE_END}){GAP}){{1,2}}|"
+            rf"(?:{_PAIR_OPEN}{GAP})?(?P<bare>[\w.-]{{1,80}})(?:{_PAIR_KEY_END}{GAP}){{1,2}})(?:{_PAIR_VALUE_TAG})?"
+        ),
+        value_end=re.compile(
+            r"(?=[<\s])(?:"
+            rf"{_PAIR_VALUE_END}(?={GAP}(?:{_PAIR_KEY_TAG}|[\w.-]{{1,80}}{_PAIR_KEY_END}|{CLOSED}|<{BAR}|{_CUT_OFF}))|"
+            rf"(?={CLOSED}\s*(?:\Z|{_PAIR_OPEN}))|"
+            rf"(?=\s?{_PAIR_KEY_TAG}[\w.-]{{1,100}}{_PAIR_KEY_END}\s*{_PAIR_VALUE_TAG}))"
+        ),
+        end=re.compile(rf"{GAP}(?:{_PAIR_VALUE_END}{GAP})?(?:{CLOSED}|<end_of_tool_call{TAG_END})"),
+        strip=False,
+    )
+
+
 _TO_ARGUMENTS = re.compile(rf"{GAP}(?:{TAG}(?:{PARAMETER}|input)s?{TAG_END}{GAP})?\(?\s*+{ARGUMENTS_BEGIN}")
 _GIVEN = re.compile(r"\s-{0,2}([\w.-]{1,40})=(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'<>=/]++)(?=[\s/>]|\Z))")
 _AROUND_KEY = " :\\\t\r\n"
@@ -119,7 +135,7 @@ _WRAPPER_AFTER = re.compile(rf"{GAP}</(?:seed:)?tool_call>")
 
 
 def _read(text: str, start: int, names: Names) -> Read | None:
-    head = ELEMENTS.head.match(text, start)
+    head = elements().head.match(text, start)
     if head is None:
         return _pairs(text, start, names) or _unopened_pairs(text, start, names)
     before = _WRAPPER_BEFORE.search(text, max(0, start - 40), start)
@@ -132,17 +148,17 @@ def _element(text: str, head: re.Match[str], begin: int, names: Names) -> Read:
     second = skip_blank(text, head.end())
     if text.startswith(head[0], second) and names.parameters(head["name"]):
         # Some models write the opening tag twice.
-        head = ELEMENTS.head.match(text, second) or head
+        head = elements().head.match(text, second) or head
     called = Called(name=head["name"].rstrip().removesuffix("/").rstrip(), begin=begin, body=head.end())
     closed = head.end() if head[0].endswith("/>") else None
     if head["more"] and (given := in_attributes(head["more"], called.name, names)):
-        ended = None if closed else ELEMENTS.end.match(text, head.end())
+        ended = None if closed else elements().end.match(text, head.end())
         if closed or ended:
             claim = Claim(name=called.name, arguments=given)
             return Read(start=begin, end=ended.end() if ended else head.end(), claims=(claim,), keep="")
     if head["name"].rstrip().endswith("/") or closed:
         return Read(start=begin, end=head.end(), claims=(Claim(name=called.name, arguments="{}"),), keep="")
-    return json_body(text, called, ELEMENTS.end, names) or parameters(text, called, ELEMENTS, names)
+    return json_body(text, called, elements().end, names) or parameters(text, called, elements(), names)
 
 
 def in_attributes(written: str, name: str, names: Names) -> str | None:
@@ -179,18 +195,18 @@ def json_body(text: str, called: Called, end: re.Pattern[str], names: Names) -> 
 
 
 def _pairs(text: str, start: int, names: Names) -> Read | None:
-    head = PAIRS.head.match(text, start)
+    head = pairs().head.match(text, start)
     if head is None:
         return None
     called = Called(name=head["name"], begin=start, body=head.end())
     if text.startswith("{", head.end()):
-        return json_body(text, called, PAIRS.end, names) if head["sep"] else None
+        return json_body(text, called, pairs().end, names) if head["sep"] else None
     if _KEY_CLOSED.match(text, head.end()) and (tool := _glued(head["name"], names)):
         called = Called(name=tool, begin=start, body=head.start("name") + len(tool))
-        return parameters(text, called, PAIRS, names)
-    if not (names.knows(head["name"]) or head["sep"] or PAIRS.key.match(text, head.end())):
+        return parameters(text, called, pairs(), names)
+    if not (names.knows(head["name"]) or head["sep"] or pairs().key.match(text, head.end())):
         return None
-    return parameters(text, called, PAIRS, names)
+    return parameters(text, called, pairs(), names)
 
 
 def _glued(written: str, names: Names) -> str:
@@ -200,11 +216,11 @@ def _glued(written: str, names: Names) -> str:
 
 def _unopened_pairs(text: str, start: int, names: Names) -> Read | None:
     """Keys and values after a name whose opening tag was lost."""
-    name = name_before(text, start) if PAIRS.key.match(text, start) else ""
+    name = name_before(text, start) if pairs().key.match(text, start) else ""
     if not name or not names.knows(name):
         return None
     begin = text.rfind(name, 0, start)
-    return parameters(text, Called(name=name, begin=begin, body=start), PAIRS, names)
+    return parameters(text, Called(name=name, begin=begin, body=start), pairs(), names)
 
 
 def parameters(text: str, called: Called, grammar: Grammar, names: Names) -> Read:
@@ -213,7 +229,7 @@ def parameters(text: str, called: Called, grammar: Grammar, names: Names) -> Rea
     repairs: dict[str, None] = {}
     raw: list[str] = []
     # HyperCLOVA X writes each value as JSON, so its texts are in quotation marks.
-    encoded, quoted = grammar is PAIRS, False
+    encoded, quoted = grammar is pairs(), False
     unclosed = 0
     position = called.body
     while key := grammar.key.match(text, position):

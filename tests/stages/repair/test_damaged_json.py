@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stages.repair import BrokenJson, FoundJson, json_at
-from stages.repair.damaged_json import RepairedJson, repair_json
+from stages.repair.damaged_json import repair_json
 from stages.repair.json_text import array_elements, is_json, object_members, string_value
-from stages.repair.literals import literal
+from stages.repair.strings import literal
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -44,8 +44,8 @@ WHOLES = st.lists(VALUES, max_size=4) | st.dictionaries(st.text(), VALUES, max_s
 )
 def test_a_damaged_value_and_what_its_repair_guesses(text: str, value: object, cost: int) -> None:
     found = repair_json(text, 0)
-    assert isinstance(found, RepairedJson)
-    assert (json.loads(found.json), found.cost) == (value, cost)
+    assert isinstance(found, FoundJson)
+    assert (json.loads(found.text), found.cost) == (value, cost)
     assert found.repairs
 
 
@@ -71,8 +71,8 @@ def test_valid_json_in_the_middle_of_a_text_is_taken_as_it_was_written(value: ob
 @given(WHOLES)
 def test_a_reader_of_damaged_json_reads_valid_json_without_repairs(value: object) -> None:
     found = repair_json(json.dumps(value), 0)
-    assert isinstance(found, RepairedJson)
-    assert (json.loads(found.json), found.cost, found.repairs) == (value, 0, ())
+    assert isinstance(found, FoundJson)
+    assert (json.loads(found.text), found.cost, found.repairs) == (value, 0, ())
 
 
 @given(st.text(alphabet="{}[]\",:'ab1 \n\\"), st.integers(0, 5))

@@ -13,8 +13,9 @@ from forge import run_sync
 from forge.interpreters.tools import succeeded
 from forge.testing import Scripted
 from stages.effect import Fault, RawCall, Reply
+from stages.repair.damaged_json import FoundJson
 from stages.repair.decoding import NESTING, decode, nested, objects, sound
-from stages.repair.json_text import FoundJson, json_at
+from stages.repair.json_text import json_at
 from stages.schema import Misfit, checker
 from stages.wire.anthropic import messages as anthropic
 from stages.wire.ollama import chat as ollama

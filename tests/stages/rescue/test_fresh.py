@@ -1,4 +1,4 @@
-"""Nine more lists of formats, damage, invented formats and texts without calls, scored before they were looked at.
+"""Ten more lists of formats, damage, invented formats and texts without calls, scored before they were looked at.
 
 `fresh` is from the parsers and tests of vLLM and SGLang, and from issues with real replies. `half` is `tune` or `held`:
 of damage, the held half was looked at too once its result had been written down (benchmarks/RESCUE.md). `third` came
@@ -6,7 +6,8 @@ after, as of what models of 2026 write that is in neither. `fourth` is from repl
 of servers and agents, each with its source; `fifth` damages fourteen formats in up to 45 ways; `sixth` is as `fourth`,
 written later; `seventh` is from tests and issues of this autumn, and nobody has looked at its held half; so is
 `eighth`, from the tests and issues of servers and agents that are in none of the others, `ninth`, from issues of this
-year that are in none of those, and `eleventh`, by an author who knew none of this.
+year that are in none of those, and `eleventh` and `twelfth`, each by an author who knew none of this; the twelfth has
+tools of its own.
 What each list scored before it was tuned on is in benchmarks/RESCUE.md too.
 """
 
@@ -26,7 +27,7 @@ from tests.stages.rescue.test_shapes import Case
 
 CASES = [
     msgspec.json.decode(line, type=Case)
-    for name in ("fresh", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "eleventh")
+    for name in ("fresh", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "eleventh", "twelfth")
     for line in (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
 ]
 NOT_READ = {
@@ -64,12 +65,56 @@ PARAMETERS = {
     "mcp__db__query": {"sql": "string", "limit": "integer"},
     "rename": {"name": "string", "new_name": "string"},
 }
+TWELFTH: dict[str, dict[str, str]] = {
+    "get_weather": {"city": "string", "days": "integer", "unit": "string"},
+    "read_file": {"path": "string", "start": "integer", "end": "integer"},
+    "list_dir": {"path": "string", "depth": "integer", "hidden": "boolean"},
+    "grep_code": {"pattern": "string", "path": "string", "glob": "string", "ignore_case": "boolean"},
+    "find_trains": {
+        "origin": "string",
+        "destination": "string",
+        "date": "string",
+        "passengers": "integer",
+        "direct": "boolean",
+    },
+    "query_db": {"sql": "string", "limit": "integer"},
+    "search_web": {"query": "string", "top_k": "integer", "lang": "string"},
+    "fetch_page": {"url": "string", "timeout": "integer"},
+    "get_stock": {"symbol": "string", "market": "string"},
+    "lookup_user": {"email": "string"},
+    "convert_currency": {"amount": "number", "base": "string", "target": "string"},
+    "list_alarms": {},
+    "get_time": {"zone": "string"},
+    "lint_code": {"source": "string", "language": "string", "rules": "array"},
+    "search_issues": {"repo": "string", "labels": "array", "state": "string", "query": "string"},
+    "track_parcel": {"number": "string", "carrier": "string"},
+    "find_recipe": {"ingredients": "array", "vegan": "boolean", "minutes": "integer"},
+    "translate_text": {"text": "string", "target": "string"},
+    "get_metrics": {"service": "string", "window": "any", "filters": "any"},
+    "calendar_free": {"people": "array", "day": "string", "minutes": "integer"},
+    "send_mail": {"to": "string", "subject": "string", "body": "string"},
+    "delete_file": {"path": "string", "recursive": "boolean"},
+    "book_table": {"place": "string", "when": "string", "guests": "integer"},
+    "deploy_app": {"env": "string", "tag": "string"},
+    "pay_invoice": {"invoice": "string", "amount": "number"},
+    "update_ticket": {"id": "string", "fields": "object"},
+    "post_message": {"channel": "string", "text": "string"},
+    "create_branch": {"name": "string", "base": "string"},
+    "reset_password": {"user": "string"},
+    "run_migration": {"name": "string", "dry_run": "boolean"},
+    "write_note": {"path": "string", "content": "string"},
+    "cancel_order": {"order": "string", "reason": "string"},
+}
+"""The tools of the twelfth list."""
 
 
-def _tools(effect: ToolEffect) -> tuple[ToolSpec, ...]:
+def _tools(effect: ToolEffect, parameters: dict[str, dict[str, str]] = PARAMETERS) -> tuple[ToolSpec, ...]:
     schemas = {
-        name: {"type": "object", "properties": {key: {"type": kind} for key, kind in given.items()}}
-        for name, given in PARAMETERS.items()
+        name: {
+            "type": "object",
+            "properties": {key: {} if kind == "any" else {"type": kind} for key, kind in given.items()},
+        }
+        for name, given in parameters.items()
     }
     return tuple(
         ToolSpec(name=name, description="", parameters=Raw(json.dumps(schema).encode()), effect=effect)
@@ -77,12 +122,17 @@ def _tools(effect: ToolEffect) -> tuple[ToolSpec, ...]:
     )
 
 
-READS, WRITES = (reader(Rules(tools=_tools(effect)), in_text=False, families=FAMILIES) for effect in ("read", "write"))
+READS, WRITES, TWELFTH_READS, TWELFTH_WRITES = (
+    reader(Rules(tools=_tools(effect, parameters)), in_text=False, families=FAMILIES)
+    for parameters in (PARAMETERS, TWELFTH)
+    for effect in ("read", "write")
+)
 
 
 def is_right(case: Case) -> bool:
     """Whether its calls are read as they are meant, or, of a text that calls nothing, no tool that writes runs."""
-    read = (WRITES if case.kind == "negative" else READS)(Reply(text=case.text))
+    reads, writes = (TWELFTH_READS, TWELFTH_WRITES) if case.half.startswith("twelfth") else (READS, WRITES)
+    read = (writes if case.kind == "negative" else reads)(Reply(text=case.text))
     sound = case.kind == "negative" or all(call.wrong is None for call in read.calls)
     found = tuple(Meant(call.name, arguments(call.arguments)) for call in read.calls if call.wrong is None)
     return sound and found == case.calls
