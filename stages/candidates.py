@@ -9,6 +9,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 from toolz import unique
 
+from stages._later import LazyPattern
 from stages.execution import call_digest
 from stages.message import Assistant, Kind, System, Tool, ToolCall, User, is_user_input
 from stages.repair.decoding import decode_or
@@ -29,10 +30,10 @@ from stages.tool import ToolSpec
 
 # Example forms: a refused value, rewritten like the example in the refusal.
 
-_PART = re.compile(r"\d+|[^\W\d_]+|[\W_]+")
+_PART = LazyPattern(r"\d+|[^\W\d_]+|[\W_]+")
 """Digits, letters, or other characters."""
 
-_FRACTION = re.compile(r"\d+[.,]\d+")
+_FRACTION = LazyPattern(r"\d+[.,]\d+")
 """A decimal number; padding its fraction with zeros would make it another number."""
 
 
@@ -43,13 +44,13 @@ def in_the_form_of(example: str, value: str) -> str | None:
     between are the example's. None if the value has other parts, or already has this form, or if the example is just a
     word, which may be any.
     """
-    parts = _PART.findall(example)
-    if not (example.isupper() or any(map(str.isdecimal, parts))) or _FRACTION.fullmatch(example):
+    parts = _PART.compiled.findall(example)
+    if not (example.isupper() or any(map(str.isdecimal, parts))) or _FRACTION.compiled.fullmatch(example):
         return None
     if not (value[:1].isalnum() and value[-1:].isalnum()):
         return None
     models = [part for part in parts if part.isalnum()]
-    runs = [part for part in _PART.findall(value) if part.isalnum()]
+    runs = [part for part in _PART.compiled.findall(value) if part.isalnum()]
     if len(models) != len(runs):
         return None
     written = [_like(model, run) for model, run in zip(models, runs, strict=True)]
@@ -73,9 +74,9 @@ def _like(model: str, run: str) -> str | None:
 
 # Placeholders: arguments that only stand for a value, such as `<customer_id>`.
 
-_WRAPPED = re.compile(r"<([^<>]{1,80})>|\{\{([^{}]{1,80})\}\}|\$?\{([^{}]{1,80})\}|\[([^\[\]]{1,80})\]|%([^%]{1,80})%")
-_PATH = re.compile(r"\$?(\w{1,80})(?:\(.{0,80}\))?(?:[.\[].{1,80})?")
-_WORD = re.compile(r"[^\W_]+")
+_WRAPPED = LazyPattern(r"<([^<>]{1,80})>|\{\{([^{}]{1,80})\}\}|\$?\{([^{}]{1,80})\}|\[([^\[\]]{1,80})\]|%([^%]{1,80})%")
+_PATH = LazyPattern(r"\$?(\w{1,80})(?:\(.{0,80}\))?(?:[.\[].{1,80})?")
+_WORD = LazyPattern(r"[^\W_]+")
 _SPEAKS_OF_RESULTS = frozenset({"result", "results", "output", "response", "previous", "value", "from", "placeholder"})
 _AROUND = frozenset({"your", "the", "my", "some", "a", "an"})
 _LINKS = frozenset({"of", "by", "in", "call", "calling", "tool", "returned"})
@@ -86,7 +87,7 @@ _DOCUMENTS = frozenset(
 )
 """Last words in the names of arguments that are documents, which may consist of `{{name}}`, `<div>` or `f()`."""
 
-_EXAMPLE = re.compile(
+_EXAMPLE = LazyPattern(
     r"\b(?:as in|e\.g\.|for example|for instance|such as|like)[:,]? ?[\"'`]?([^\s\"'`]{2,60})", re.IGNORECASE
 )
 """An example in a text."""
@@ -122,20 +123,20 @@ def placeholder_arguments(call: ToolCall, tools: Mapping[str, ToolSpec], state: 
 
 def _examples_in(texts: Iterable[str]) -> tuple[str, ...]:
     """The examples in these texts: 0007 from `such as '0007'`."""
-    return tuple(found.rstrip(".,;:)") for text in texts for found in _EXAMPLE.findall(text))
+    return tuple(found.rstrip(".,;:)") for text in texts for found in _EXAMPLE.compiled.findall(text))
 
 
 def _is_document(name: str) -> bool:
-    return not _DOCUMENTS.isdisjoint(_WORD.findall(name.lower())[-1:])
+    return not _DOCUMENTS.isdisjoint(_WORD.compiled.findall(name.lower())[-1:])
 
 
 def _stands_for_a_result(text: str, tools: Mapping[str, ToolSpec]) -> bool:
     """Whether the whole text is in brackets, names a tool and mentions its result."""
-    wrapped = _WRAPPED.fullmatch(text) if text[:1] in _OPENS else None
+    wrapped = _WRAPPED.compiled.fullmatch(text) if text[:1] in _OPENS else None
     if wrapped is None:
         return False
     inner = next(group for group in wrapped.groups() if group is not None)
-    words, path = _words(inner), _PATH.fullmatch(inner.strip())
+    words, path = _words(inner), _PATH.compiled.fullmatch(inner.strip())
     named = any(_words(tool) <= words for tool in tools)
     return (named and not words.isdisjoint(_SPEAKS_OF_RESULTS)) or (path is not None and path[1] in tools)
 
@@ -145,7 +146,7 @@ def _stands_for(text: str, name: str, tools: Mapping[str, ToolSpec]) -> bool:
     # A longer text is content. The bound only spares it the patterns: halving it changes no recorded decision.
     if len(plain) > _LONGEST_PLACEHOLDER:
         return False
-    if plain[:1] in _OPENS and (wrapped := _WRAPPED.fullmatch(plain)):
+    if plain[:1] in _OPENS and (wrapped := _WRAPPED.compiled.fullmatch(plain)):
         words = _words(next(group for group in wrapped.groups() if group is not None))
         named = any(_words(one) <= words for one in (name, *tools))
         return named or not words.isdisjoint(_SPEAKS_OF_RESULTS)
@@ -154,7 +155,7 @@ def _stands_for(text: str, name: str, tools: Mapping[str, ToolSpec]) -> bool:
         return True
     if not any(map(plain.__contains__, tools)):
         return False
-    path = _PATH.fullmatch(plain)
+    path = _PATH.compiled.fullmatch(plain)
     return (path is not None and path[1] in tools) or _says_only_where_it_is(plain, name, tools)
 
 
@@ -168,12 +169,12 @@ def _says_only_where_it_is(plain: str, name: str, tools: Mapping[str, ToolSpec])
 
 
 def _first_word(text: str) -> str:
-    word = _WORD.search(text.lower())
+    word = _WORD.compiled.search(text.lower())
     return word[0] if word else ""
 
 
 def _words(text: str) -> frozenset[str]:
-    return frozenset(_WORD.findall(text.lower()))
+    return frozenset(_WORD.compiled.findall(text.lower()))
 
 
 _LONGEST_PLACEHOLDER = 120
@@ -188,7 +189,7 @@ _LONGEST = 80
 _MOST = 32
 """Maximum number of suggested values, the latest ones."""
 
-_VALUE = re.compile(
+_VALUE = LazyPattern(
     r"""(?<!\w)'([^'\n]{1,80})'(?!\w)|"([^"\n]{1,80})\""""
     r"|(?<![\w.@/-])((?=[^\d\s]{0,40}\d|[\w-]{1,40}[._@/]\w)[\w-](?:[\w.@/-]{0,78}[\w-]))"
 )
@@ -377,6 +378,8 @@ def _values(text: str) -> Iterator[tuple[str, str]]:
         if not isinstance(leaf, str):
             continue
         if leaf is text:  # no JSON, but words
-            yield from (("", next(group for group in found.groups() if group)) for found in _VALUE.finditer(leaf))
+            yield from (
+                ("", next(group for group in found.groups() if group)) for found in _VALUE.compiled.finditer(leaf)
+            )
         elif leaf.strip() and len(leaf) <= _LONGEST:
             yield name, leaf

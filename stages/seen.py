@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from stages._later import LazyPattern
 from stages.message import Assistant, History, Kind, Message, Status, Tool, User, messages_with_calls
 from stages.repair.decoding import decode_or
 from stages.schema.value import MAX_DEPTH, Json
@@ -52,8 +53,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
 
     def has_the_words_of(self, text: str) -> bool:
         """Whether all words of the text occur, in any order: `Smith, John` has those of `John Smith`."""
-        words = {*_WORD.findall(normalized(text))}
-        return bool(words) and words <= {*_WORD.findall(self.words)}
+        words = {*_WORD.compiled.findall(normalized(text))}
+        return bool(words) and words <= {*_WORD.compiled.findall(self.words)}
 
     def _says(self, value: str) -> bool:
         wanted = normalized(value)
@@ -63,7 +64,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
         return any(number in self.numbers for number in _readings(wanted))
 
 
-_WORD = re.compile(r"\w+")
+_WORD = LazyPattern(r"\w+")
 
 
 def evidence(texts: Iterable[str]) -> Evidence:
@@ -124,7 +125,9 @@ def number_counts(texts: Iterable[str]) -> Counter[Decimal]:
 def percentage_counts(texts: Iterable[str]) -> Counter[Decimal]:
     """How often each number occurs in these texts as a percentage: `19 %`, `19%`, `19 percent`."""
     said = (normalized(leaf) for text in texts for leaf in leaves(text) if isinstance(leaf, str))
-    return Counter(number for one in said for found in _PERCENTAGE.finditer(one) for number in _readings(found[1]))
+    return Counter(
+        number for one in said for found in _PERCENTAGE.compiled.finditer(one) for number in _readings(found[1])
+    )
 
 
 def _numbers_of(leaf: Json) -> Iterator[Decimal]:
@@ -210,17 +213,17 @@ def _in_word(character: str) -> bool:
     return character.isalnum() or character == "_"
 
 
-_CHUNK = re.compile(r"[^\s\"()\[\]{}<>:;=|]+")
-_NUMBER = re.compile(r"([-+]?)(?:[^\W\d_]{0,2}[$€£¥])?(\d[\d.,'_]*?)(?:[$€£¥%‰°]|[^\W\d_]{1,3})?")
-_PERCENTAGE = re.compile(r"(?<![\d.,])(\d[\d.,'_]{0,40}) ?(?:%|per ?cent\b)")
-_CODE = re.compile(r"0\d\d")
-_DECIMAL = re.compile(r"\d{1,40}(?:[.,]\d{1,40})?")
-_GROUPED = re.compile(r"\d{1,3}(?:([.,'_])\d{3})(?:\1\d{3}){0,10}(?:[.,]\d{1,40})?")
+_CHUNK = LazyPattern(r"[^\s\"()\[\]{}<>:;=|]+")
+_NUMBER = LazyPattern(r"([-+]?)(?:[^\W\d_]{0,2}[$€£¥])?(\d[\d.,'_]*?)(?:[$€£¥%‰°]|[^\W\d_]{1,3})?")
+_PERCENTAGE = LazyPattern(r"(?<![\d.,])(\d[\d.,'_]{0,40}) ?(?:%|per ?cent\b)")
+_CODE = LazyPattern(r"0\d\d")
+_DECIMAL = LazyPattern(r"\d{1,40}(?:[.,]\d{1,40})?")
+_GROUPED = LazyPattern(r"\d{1,3}(?:([.,'_])\d{3})(?:\1\d{3}){0,10}(?:[.,]\d{1,40})?")
 
 
 def _numbers_in(text: str) -> Iterator[Decimal]:
     """Every number in a normalized text, in each way it can be read, with repetitions; not those in ids and dates."""
-    for found in _CHUNK.finditer(text):
+    for found in _CHUNK.compiled.finditer(text):
         chunk = found[0].strip(".,!?*`'/#~+±≈≤≥").rstrip("-,.")
         if len(chunk) <= _LONGEST:
             yield from _readings(chunk) or _listed(chunk) or _counted(chunk)
@@ -250,12 +253,12 @@ def _readings(chunk: str) -> set[Decimal]:
 
     Also empty for 0171, as for every code or telephone number with a leading zero; but 05 is 5.
     """
-    shape = _NUMBER.fullmatch(chunk)
-    if not shape or _CODE.match(shape[2]):
+    shape = _NUMBER.compiled.fullmatch(chunk)
+    if not shape or _CODE.compiled.match(shape[2]):
         return set()
     sign, digits = "-" if shape[1] == "-" else "", shape[2]
-    found = {digits.replace(",", ".")} if _DECIMAL.fullmatch(digits) else set()
-    if grouped := _GROUPED.fullmatch(digits):
+    found = {digits.replace(",", ".")} if _DECIMAL.compiled.fullmatch(digits) else set()
+    if grouped := _GROUPED.compiled.fullmatch(digits):
         found.add(digits.replace(grouped[1], "").replace(",", "."))
     return {Decimal(sign + text) for text in found}
 
@@ -267,7 +270,7 @@ def decimal_of(number: float) -> Decimal:
 
 # Ids: what looks like one, and which arguments and members are named as ids.
 
-_NAME_PART = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+")
+_NAME_PART = LazyPattern(r"[A-Z]?[a-z0-9]+|[A-Z]+")
 
 
 def look(value: str) -> str:
@@ -297,7 +300,7 @@ def is_own(bound: Grounded, name: str, tool: str) -> bool:
 
 def name_words(name: str) -> list[str]:
     """The words of a name in lower case: order and id, for `orderId` and `order_id`."""
-    return [word.lower() for word in _NAME_PART.findall(name)]
+    return [word.lower() for word in _NAME_PART.compiled.findall(name)]
 
 
 def _forms(word: str) -> frozenset[str]:

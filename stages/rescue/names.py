@@ -7,23 +7,24 @@ from typing import Self
 import msgspec
 from msgspec import Struct
 
+from stages._later import LazyPattern
 from stages.repair.json_text import object_members
 
 _DRESS = "*_`\"' \\\t\r\n"
 """Markdown and quotes that models put around a name."""
 
-_PREFIX = re.compile(
+_PREFIX = LazyPattern(
     r"(?:functions?|default_api|tools?|api|namespace)(?:\.|::|:|/)|mcp__[\w-]{1,60}?__|call_[0-9a-f]{4,32}_",
     re.IGNORECASE,
 )
-_TOKEN = re.compile(r"<[^<>]{0,40}>")
-_SUFFIX = re.compile(r"(?:[:#!@~]\d{1,6}|[:#_-]call[_-]\w{1,40}|\(\)|<[|\uff5c/].{0,40})$", re.DOTALL)
+_TOKEN = LazyPattern(r"<[^<>]{0,40}>")
+_SUFFIX = LazyPattern(r"(?:[:#!@~]\d{1,6}|[:#_-]call[_-]\w{1,40}|\(\)|<[|\uff5c/].{0,40})$", re.DOTALL)
 """A call's number or id, empty parentheses, and the control token that gpt-oss lets slip into a name."""
 
-_NUMBERED = re.compile(r"functions?_?(.+?)_?\d{0,3}")
+_NUMBERED = LazyPattern(r"functions?_?(.+?)_?\d{0,3}")
 """Kimi's namespace without its dot, and the call's number; alone, a number belongs to the name (`convert_v2`)."""
 
-_NOT_A_LETTER = re.compile(r"[\W_]+")
+_NOT_A_LETTER = LazyPattern(r"[\W_]+")
 LONGEST_NAME = 200
 """Maximum characters of a name that are read."""
 
@@ -39,13 +40,13 @@ class Names(Struct, frozen=True):
         """The names that this text has, in any spelling: it is read as if these alone were known, only quicker."""
         if len(text) < _SHORT or not self.spelt or sum(map(text.count, "<{[")) < _FEW_SIGNS:
             return self
-        if ("\\u" in text or "&#" in text) and _ESCAPED.search(text):
+        if ("\\u" in text or "&#" in text) and _ESCAPED.compiled.search(text):
             return self
         # In JSON, a name may have a line break.
         letters = text + text.replace("\\n", "") if "\\n" in text else text
         bare = letters.encode(errors="replace").translate(_LOWER, _NO_LETTERS).decode()
         spelt = {key: names for key, names in self.spelt.items() if key in bare or not key.isascii()}
-        cut = _CUT.search(text, len(text) - _LONGEST_CUT)
+        cut = _CUT.compiled.search(text, len(text) - _LONGEST_CUT)
         if cut and (begun := [name for name in self.known if name.startswith(cut[0])]):
             spelt.update({key: self.spelt[key] for key in map(spelling, begun)})
         names = [name for alike in spelt.values() for name in alike]
@@ -60,9 +61,9 @@ class Names(Struct, frozen=True):
             return ()
         bare = bare_name(written)
         # A prefix may be part of the name: `mcp__db__query#1`.
-        whole = bare if bare == written else _SUFFIX.sub("", written[:LONGEST_NAME].strip(_DRESS))
+        whole = bare if bare == written else _SUFFIX.compiled.sub("", written[:LONGEST_NAME].strip(_DRESS))
         leaf = bare[max(map(bare.rfind, "./:")) + 1 :]
-        numbered = _NUMBERED.fullmatch(bare)
+        numbered = _NUMBERED.compiled.fullmatch(bare)
         for one in (whole, bare, leaf, numbered[1] if numbered else ""):
             if one in self.known:
                 return (one,)
@@ -130,10 +131,10 @@ _FEW_SIGNS = 30
 """Characters, and brackets, of a text that is read with all names: to look for them takes as long as to read it."""
 _LOWER = bytes(range(256)).lower()
 _NO_LETTERS = bytes(sign for sign in range(256) if not (chr(sign).isascii() and chr(sign).isalnum()))
-_ESCAPED = re.compile(r"\\u[0-9a-fA-F]{4}|&#(?!3[49];|x2[27];)")
+_ESCAPED = LazyPattern(r"\\u[0-9a-fA-F]{4}|&#(?!3[49];|x2[27];)")
 """An escape that a name may have in it."""
 _LONGEST_CUT = 80
-_CUT = re.compile(r"[\w.:-]+\Z")
+_CUT = LazyPattern(r"[\w.:-]+\Z")
 """What may be the beginning of a name where a text ends."""
 
 
@@ -141,9 +142,9 @@ def bare_name(written: str) -> str:
     """The name without markdown, quotes, namespace and call number."""
     bare = written[:LONGEST_NAME].strip(_DRESS)
     if bare.startswith("<"):
-        bare = _TOKEN.sub("", bare, count=1)
-    prefix = _PREFIX.match(bare)
-    return _SUFFIX.sub("", bare[prefix.end() :] if prefix else bare).strip(_DRESS)
+        bare = _TOKEN.compiled.sub("", bare, count=1)
+    prefix = _PREFIX.compiled.match(bare)
+    return _SUFFIX.compiled.sub("", bare[prefix.end() :] if prefix else bare).strip(_DRESS)
 
 
 def name_before(text: str, end: int) -> str:
@@ -158,7 +159,7 @@ def name_before(text: str, end: int) -> str:
 
 def spelling(name: str) -> str:
     """What is left of a name without case and separators: `getWeather` and `get-weather` share it."""
-    return _NOT_A_LETTER.sub("", name).lower()
+    return _NOT_A_LETTER.compiled.sub("", name).lower()
 
 
 def name_pattern(name: str) -> re.Pattern[str]:
@@ -205,9 +206,9 @@ _MANY = 200
 
 
 def _folded(text: str) -> str:
-    return _NOT_A_LETTER.sub("", text).casefold()
+    return _NOT_A_LETTER.compiled.sub("", text).casefold()
 
 
 def _spelt(name: str) -> str:
-    letters = _NOT_A_LETTER.sub("", name)
+    letters = _NOT_A_LETTER.compiled.sub("", name)
     return r"[\W_]*+".join(map(re.escape, letters)) if letters else re.escape(name)
