@@ -32,7 +32,7 @@ from forge.serve.keys import ANYONE, KeyFile, Principal
 from forge.serve.openapi import OPERATIONS, Operation, OperationId, document
 from forge.serve.options import ServeOptions
 from forge.serve.problems import ProblemError, of_door, of_forge, problem_answer, read
-from forge.serve.views import run_view, workflow_view
+from forge.serve.views import journal_view, run_view, workflow_view
 from forge.telemetry.prometheus import CONTENT_TYPE, Metrics
 from stages.effect import Approved, Rejected, Settled
 from stages.wire.server.errors import RequestError, WireAnswer
@@ -345,7 +345,7 @@ class App:
 
     async def _journal(self, asks: Incoming) -> None:
         run = await self._own(asks)
-        body = b"".join(checked_lines(await self._runs.journal(run.id)))
+        body = b"".join(checked_lines(journal_view(await self._runs.journal(run.id))))
         named = (("content-disposition", f'attachment; filename="{run.id}.jsonl"'),)
         await asks.out.answer(WireAnswer(body=body, headers=named), "application/jsonl")
 

@@ -11,8 +11,9 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from forge import replay
 from forge.serve.openapi import OPERATIONS
+from stages.halt import BackendFailed
 from tests.durable.till import till
-from tests.serve.served import Running, events_of, quick, serving
+from tests.serve.served import REFUSED, Running, events_of, quick, serving
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +91,23 @@ def test_a_run_waits_is_approved_and_told_in_full(client: httpx.Client, tmp_path
     assert replay(tmp_path / "run.jsonl", till).unwrap().value == "done A"
     assert client.delete(where).status_code == 204
     problem(client.get(where), 404, "unknown-run")
+
+
+def test_what_the_models_server_said_is_told_to_the_log_alone(
+    client: httpx.Client, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = client.post("/v1/runs", json={**QUICK, "message": "Go away"}).json()
+    where = f"/v1/runs/{run['id']}"
+    assert (run["state"], run["reason"]) == ("halted", "backend_failed")
+    assert run["problem"] == "the model's server gave no usable answer: status 400; the server's log says more"
+    journal = client.get(f"{where}/journal").content
+    (tmp_path / "run.jsonl").write_bytes(journal)
+    assert isinstance(replay(tmp_path / "run.jsonl", quick).failure().halt, BackendFailed)
+    told = [client.get(path).text for path in (where, f"{where}/events", "/v1/runs")]
+    for text in (*told, journal.decode()):
+        assert "sk-backend" not in text
+        assert "backend.internal" not in text
+    assert [REFUSED in record.getMessage() for record in caplog.records if run["id"] in record.getMessage()] == [True]
 
 
 @pytest.mark.parametrize(
