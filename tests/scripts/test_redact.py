@@ -283,6 +283,7 @@ class Pin(msgspec.Struct, frozen=True):
 TOKEN = "/9+Zq é7Xw3KpYt5"  # noqa: S105 - of these tests
 ENCODED = {
     "JSON in JSON": json.dumps(json.dumps({"a": TOKEN})),
+    "Python": ascii(TOKEN),
     "quoted": quote(TOKEN),
     "base64": base64.b64encode(b"key=" + TOKEN.encode() + b";").decode(),
 }
