@@ -270,7 +270,8 @@ class App:
             log.error("%s", error)  # noqa: TRY400 - the message explains it
             raise ProblemError("unavailable", "the key file cannot be read; see the server's log") from None
         if found is None:
-            refused = ProblemError("unauthorized", "key required: Authorization: Bearer KEY", field="Authorization")
+            what = "this key is not, or no longer, known here" if asked.header("authorization") else "key required"
+            refused = ProblemError("unauthorized", f"{what}: Authorization: Bearer KEY", field="Authorization")
             refused.headers = (("www-authenticate", "Bearer"),)
             raise refused
         return found
@@ -530,9 +531,9 @@ def _is_json(kind: str) -> bool:
 
 def _idempotent(asks: Incoming) -> str | None:
     """The run id derived from the caller and the Idempotency-Key."""
-    key = asks.asked.header("idempotency-key")
-    if not key:
+    if b"idempotency-key" not in asks.asked.headers:
         return None
+    key = asks.asked.header("idempotency-key")
     if not _IDEMPOTENCY_KEY.fullmatch(key):
         raise ProblemError("wrong-field", "use 1 to 200 ASCII characters in quotes", field="Idempotency-Key")
     plain = key.removeprefix('"').removesuffix('"')

@@ -182,8 +182,9 @@ def test_the_same_key_is_the_same_run(client: httpx.Client) -> None:
     assert again.json()["id"] == first.json()["id"]
     other = client.post("/v1/runs", json={**wanted, "message": "Else"}, headers={"idempotency-key": "one"})
     problem(other, 422, "reused-key", "Idempotency-Key")
-    wrong = client.post("/v1/runs", json=wanted, headers={"idempotency-key": "x" * 300})
-    problem(wrong, 422, "wrong-field", "Idempotency-Key")
+    for key in ("x" * 300, ""):
+        wrong = client.post("/v1/runs", json=wanted, headers={"idempotency-key": key})
+        problem(wrong, 422, "wrong-field", "Idempotency-Key")
 
 
 def test_runs_are_listed_in_pages(client: httpx.Client) -> None:
@@ -255,6 +256,8 @@ def test_answers_that_are_wrong(client: httpx.Client) -> None:
         ({"type": "input", "text": "A"}, 409, "not-asked", "type"),
     ]:
         problem(client.post(where, json=body), status, kind, field)
+    edited = client.post(where, json={"type": "approve", "digest": digest, "arguments": "{}"})
+    assert "it belongs to the type edit" in problem(edited, 422, "wrong-field", "arguments")
     problem(client.post(f"/v1/runs/{run['id']}/messages", json={"text": " "}), 422, "wrong-field", "text")
     assert client.post(where, json={"type": "approve", "digest": digest}).status_code == 202
     problem(client.post(where, json={"type": "approve", "digest": digest}), 409, "not-asked", "digest")
