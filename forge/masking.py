@@ -13,7 +13,8 @@ from stages.effect import Fault, RawCall, Reply
 from stages.repair.decoding import sound
 from stages.wire.deltas import CallDelta, CallStarted, Ended, Piece, ReasoningDelta, TextDelta
 
-# How a secret may be spelt in a text: plain, escaped, in a URL, in HTML, in base64.
+# How a secret may be spelt in a text: plain, escaped, in a URL, in HTML, in base64. Any other transformation of it,
+# such as another case, hexadecimal, reversed or a part alone, is not found.
 
 HEAD_LENGTH = 12
 """Characters by which the beginning of a secret is recognised if a text was cut off inside it."""
@@ -27,11 +28,12 @@ _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
 def spellings(secret: str) -> tuple[str, ...]:
-    """The secret as JSON, JSON within JSON, URLs, HTML and base64 spell it, longest first."""
+    """The secret as JSON, JSON within JSON, Python, shells, URLs, HTML and base64 spell it, longest first."""
     secret = sound(secret)  # as in the texts that are searched
     once = _escaped(secret)
     plus = _percent(secret, "").replace("%20", "+")
     escaped = {form for text in (secret, once, _escaped(once)) for form in (text, _ascii(text))}
+    python = set(_python(secret))
     quoted = {_percent(secret, ""), _percent(secret, "/"), plus}
     html = "".join(_ENTITIES.get(c, c) for c in secret)
     found = (
@@ -40,6 +42,7 @@ def spellings(secret: str) -> tuple[str, ...]:
         | quoted
         | {re.sub("%[0-9A-F]{2}", lambda match: match[0].lower(), form) for form in quoted}
     )
+    found |= {*python, *map(_escaped, python), secret.replace("'", "'\"'\"'")}  # the last as shlex.quote does
     found |= {html, html.replace("'", "&#x27;"), html.replace("'", "&#39;"), *_base64(secret)}
     return tuple(sorted(found, key=len, reverse=True))
 
@@ -54,6 +57,14 @@ def _ascii(text: str) -> str:
         return text
     pairs = ((c, c.encode("utf-16-be", "surrogatepass").hex()) for c in text)
     return "".join(c if c.isascii() else "".join(f"\\u{h[n : n + 4]}" for n in range(0, len(h), 4)) for c, h in pairs)
+
+
+def _python(text: str) -> Iterator[str]:
+    """The text as `repr` and `ascii` spell it, and `repr` of its bytes, within quotation marks of either kind."""
+    both = f"{text}'\""  # with both kinds in it, the single ones are escaped
+    for form in (repr(both), ascii(both), repr(both.encode(errors="surrogatepass"))[1:]):
+        yield form[1:-4]
+        yield form[1:-4].replace("\\'", "'")
 
 
 def _percent(text: str, safe: str) -> str:

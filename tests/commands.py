@@ -13,14 +13,16 @@ from forge.cli import main
 
 
 def forge(
-    *words: str, cwd: Path | str = ".", answers: str = "", **environment: str
+    *words: str, cwd: Path | str = ".", answers: str = "", output: str = "pipe", **environment: str
 ) -> "subprocess.CompletedProcess[str]":
     """The command run in that folder: its exit code, and what it printed on standard output and standard error.
 
-    `answers` is what stands on standard input. For commands that need no terminal and are not interrupted.
+    `answers` is what stands on standard input; `output` is a `pipe` or a `terminal`. For commands that read from no
+    terminal and are not interrupted.
     """
     folder = Path(cwd).resolve()
-    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="") for _ in range(2))
+    kind = _Terminal if output == "terminal" else io.TextIOWrapper
+    out, err = (kind(io.BytesIO(), encoding="utf-8", newline="") for _ in range(2))
     apart = _as_its_own_process(folder, answers, environment)
     with apart, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
@@ -32,6 +34,11 @@ def forge(
         stream.seek(0)
         printed.append(stream.read())
     return subprocess.CompletedProcess(["forge", *words], code, *printed)
+
+
+class _Terminal(io.TextIOWrapper):
+    def isatty(self) -> bool:
+        return True
 
 
 @contextlib.contextmanager

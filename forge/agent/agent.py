@@ -76,7 +76,7 @@ async def saving(memory: Keeper, state: State) -> None:
     try:
         await memory.save(state)
     except ForgeError as error:
-        raise UnrecordedError(f"{memory!r} could not save the conversation: {error}") from error
+        raise UnrecordedError(f"the conversation could not be saved: {error}") from error
 
 
 def prompted(state: State | None, workflow: Workflow) -> State | None:

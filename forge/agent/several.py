@@ -19,6 +19,7 @@ from stages.budget import spending
 from stages.deliver import reopened
 from stages.effect import HandOff, NeedsInput, Paused, Said, Spending
 from stages.events import Stamped
+from stages.halt import BackendFailed
 from stages.memory import Role, of_roles, role_of
 from stages.message import History, Kind, System, User, is_nudge
 from stages.nudges import child_handed_over, handed_over
@@ -209,7 +210,10 @@ def agent_tool(
             _depth.reset(token)
             caller.spend(kept.spent())
         if isinstance(ended, Failure):
-            raise ToolFailed(f"{ended.failure()}")
+            halted = ended.failure()
+            # What a server said in an error is neither for the calling model nor for callers of `forge serve`.
+            unreached = isinstance(halted.halt, BackendFailed)
+            raise ToolFailed("the agent's model gave no usable answer." if unreached else f"{halted}") from halted
         finished = ended.unwrap()
         match finished.outcome:
             case Completed(value=value):

@@ -10,7 +10,7 @@ from msgspec import Struct
 from rich.cells import chop_cells
 
 from forge.callbacks import Answer
-from forge.cli.console import LabelledText
+from forge.cli.console import LabelledText, escaped
 from stages.effect import Approved, Ask, Rejected, Settled, Unanswered
 from stages.message import ToolCall
 
@@ -43,13 +43,7 @@ def _lines(call: ToolCall, width: int) -> Iterator[str]:
 
 def visible(text: str) -> str:
     """The text with invisible characters, and those that change how others look, escaped."""
-    return "".join(c if c.isprintable() and not _UNSEEN.match(c) else _escape(c) for c in text)
-
-
-def _escape(character: str) -> str:
-    """The character as a JSON escape."""
-    pairs = character.encode("utf-16-be", errors="surrogatepass")
-    return "".join(f"\\u{pairs[at]:02x}{pairs[at + 1]:02x}" for at in range(0, len(pairs), 2))
+    return "".join(c if c.isprintable() and not _UNSEEN.match(c) else escaped(c) for c in text)
 
 
 # What the typed answer means.

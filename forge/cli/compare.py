@@ -86,8 +86,11 @@ def run_ablate(options: argparse.Namespace) -> int:
     for row in rows:
         turns = ", ".join(str(acted.turn) for acted in row.acted)
         over = ", ".join(f"turn {acted.turn}" for acted in row.acted if acted.ends)
-        if row.acted:
+        if row.acted and console.is_terminal:
             table.add_row(*map(Text, (row.guardrail, row.does, turns, over or "-")))
+        elif row.acted:
+            ended = f"; would have ended without it: {over}" if over else ""
+            console.say(f"{row.guardrail}: {row.does}; acted in turns {turns}{ended}")
     if table.row_count:
         console.print(table)
     if idle := ", ".join(row.guardrail for row in rows if not row.acted):

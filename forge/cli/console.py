@@ -57,9 +57,14 @@ class Console(rich.console.Console):
         raise BrokenPipeError
 
 
-def print_json(value: object) -> None:
-    """Print the value as one line of JSON; a path is a text."""
-    print(msgspec.json.encode(value, enc_hook=str).decode())
+def print_json(value: object, *, indented: bool = False) -> None:
+    """Print the value as JSON, by default on one line; a path is a text.
+
+    What cannot be printed is escaped, so that it stays the same value and cannot control a terminal.
+    """
+    encoded = msgspec.json.encode(value, enc_hook=str)
+    text = (msgspec.json.format(encoded) if indented else encoded).decode()
+    print("".join(c if c.isprintable() or c == "\n" else escaped(c) for c in text), flush=True)
 
 
 # Text from models, tools and files, made safe for a terminal in any encoding.
@@ -78,6 +83,12 @@ def printable(text: str, width: int = _WIDTH) -> str:
 def readable(text: str) -> str:
     """The text with its line breaks, and other unprintable characters replaced."""
     return "".join(c if c.isprintable() or c in "\n\t" else "�" for c in text)
+
+
+def escaped(character: str) -> str:
+    """The character as a JSON escape."""
+    pairs = character.encode("utf-16-be", errors="surrogatepass")
+    return "".join(f"\\u{pairs[at]:02x}{pairs[at + 1]:02x}" for at in range(0, len(pairs), 2))
 
 
 _SPELT = {"…": "...", "→": "->", "·": "-", "—": "-", "“": '"', "”": '"', "\u2019": "'"}

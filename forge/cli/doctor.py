@@ -5,7 +5,6 @@ import asyncio
 from pathlib import Path
 from typing import Self, assert_never
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 from rich.text import Text
@@ -16,7 +15,7 @@ from forge.backends.doctor.facts import FindingVerdict
 from forge.backends.http_client import client
 from forge.backends.profile import Profile, named_profile, to_toml
 from forge.backends.recognition import addressed
-from forge.cli.console import Console, printable
+from forge.cli.console import Console, print_json, printable
 from forge.cli.options import key_of, refuse_unwritable
 from forge.errors import ForgeError
 from stages.wire.wires import WIRES
@@ -112,7 +111,7 @@ class _FindingsView:
 
 def _tell(told: _Report, write: Path | None, console: Console) -> int:
     if console.stderr:
-        print(msgspec.json.format(msgspec.json.encode(told)).decode())
+        print_json(told, indented=True)
     if told.profile is None:
         console.say(f"\nnot usable: {printable(told.problem)}", "bold red")
         return 1

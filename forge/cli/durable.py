@@ -7,13 +7,12 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-import msgspec
 from returns.result import Failure
 from rich.text import Text
 
 from forge import durable
 from forge.backends.servers.process import state_folder
-from forge.cli.console import Console, LabelledText, print_json, printable
+from forge.cli.console import Console, LabelledText, print_json, printable, readable
 from forge.cli.options import backend_for
 from forge.cli.parser import RunCommand
 from forge.cli.progress import downloading
@@ -127,10 +126,13 @@ def run_result(options: argparse.Namespace) -> int:
             return 3
         end = await runs.result(options.run)
         if isinstance(end, Failure):
-            print(end.failure(), file=sys.stderr)
+            print(readable(str(end.failure())), file=sys.stderr)
             return 1
         value = end.unwrap().value
-        print(value if isinstance(value, str) else msgspec.json.encode(value).decode())
+        if isinstance(value, str):
+            print(readable(value) if sys.stdout.isatty() else value)
+        else:
+            print_json(value)
         return 0
 
     return _asked(options, ended)
@@ -178,7 +180,7 @@ def run_events(options: argparse.Namespace) -> int:
 
     async def told(runs: Runs) -> int:
         async for one in runs.events(options.run, workflow, after=options.after):
-            print(msgspec.json.encode(one).decode(), flush=True)
+            print_json(one)
         return 0
 
     return asyncio.run(until_signal(_with(options, told)))

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from forge.agent.headless import read_task, run_task
 from forge.cli.arguments import fill_agent_run
-from forge.cli.console import Console, printable
+from forge.cli.console import Console, print_json, printable
 from forge.cli.lines import View
 from forge.cli.options import backend_of, refuse_unwritable
 from forge.cli.parser import Parser
@@ -66,16 +66,16 @@ def run_headless(options: argparse.Namespace) -> int:
             record = asyncio.run(stop.run(lambda watching: work(**watching), watching))
     if record.outcome == "cancelled" and stop.code:
         record = msgspec.structs.replace(record, exit_code=stop.code)
-    text, file = msgspec.json.encode(record), options.record
+    file = options.record
     if file is not None:
         try:
-            file.write_bytes(msgspec.json.format(text) + b"\n")
+            file.write_bytes(msgspec.json.format(msgspec.json.encode(record)) + b"\n")
         except OSError as error:
             told = f"the record cannot be written to {file}: {error.strerror}; it is on standard output"
             console.say(told, "red")
             file = None
     if file is None:  # on one line, except for a person
-        print((msgspec.json.format(text) if sys.stdout.isatty() else text).decode())
+        print_json(record, indented=sys.stdout.isatty())
     for refused in record.violations:
         arguments = printable(bytes(refused.arguments).decode())
         console.say(f"refused: {refused.tool} {arguments}", "yellow")

@@ -118,7 +118,8 @@ class View:
             case events.SummaryAsked():
                 self._wait()
             case (
-                events.ModelReplied()
+                events.Connected()  # a resumed run may begin with a question, which the spinner would overwrite
+                | events.ModelReplied()
                 | events.ModelFailed()
                 | events.SummaryFailed()
                 | events.FellBack()

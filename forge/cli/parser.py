@@ -34,7 +34,11 @@ class Parser(argparse.ArgumentParser):
         known = [name for action in self._actions for name in action.option_strings if name.startswith("--")]
         names = (word.partition("=")[0] for word in self._words if word.startswith("--"))
         wrong = (name for name in names if not any(option.startswith(name) for option in known))
-        meant = "".join(dict.fromkeys(did_you_mean(name, known) for name in wrong))
+        spelt = (name for name in wrong if name.replace("--no-", "--", 1) not in known)  # `--no-x` does not mean `--x`
+        meant = "".join(dict.fromkeys(did_you_mean(name, known) for name in spelt))
+        if message.startswith("the following arguments are required"):
+            placed = (action.metavar or action.dest for action in self._actions if not action.option_strings)
+            message += f"; write {self.prog} {' '.join(map(str, placed))}"
         self.exit(2, f"{self.prog}: {message}{meant and '.'}{meant}\nTry: {self.prog} --help\n")
 
     def words(self, options: argparse.Namespace) -> list[str]:

@@ -9,6 +9,7 @@ Code outside the steps runs again on recovery, so it must be deterministic: no r
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Protocol
 from uuid import uuid4
@@ -67,17 +68,18 @@ from stages.effect import (
     Unanswered,
     Undelivered,
 )
-from stages.events import Event, MessageAdded, RunFinished, RunHalted, Stamped, ToolProgressed
+from stages.events import Event, MessageAdded, ModelFailed, RunFinished, RunHalted, Stamped, ToolProgressed
 from stages.halt import BackendFailed
 from stages.saved import load, save
 from stages.state import Awaiting, State
 from stages.wire.deltas import Delta
 
+_log = logging.getLogger("forge")
+
 _EFFECTS = 200
 """Maximum effects of a segment: recovery reads every step again, at some milliseconds each."""
 
 _DIED = "the program ended before its result came"
-
 _NOT_ASKED = "nobody can be asked about calls of an inner agent in a durable run, unless agent_tool has an `ask`"
 
 
@@ -179,6 +181,7 @@ class Performing:
                 connection = await self._host.connection(self._segment.workflow)
                 state = await counted(self._workflow, self._state, connection)
             except BackendError as error:
+                self._log_failed(self._segment.run, error.fault.detail)
                 return written(Unreached(fault=error.fault))
             definition = definition_of(self._workflow)
             return written(Prepared(setup=connection.setup, state=Raw(save(state)), definition=definition))
@@ -227,12 +230,19 @@ class Performing:
 
     def _hear(self, stamped: Stamped, emitter: Emitter) -> None:
         """Take an event of the run or of an inner agent."""
-        if stamped.run != self._segment.run:
+        inner = stamped.run != self._segment.run
+        if isinstance(stamped.event, ModelFailed) and stamped.event.attempts and (inner or not emitter.recovering):
+            self._log_failed(stamped.run, stamped.event.problem)
+        if inner:
             stamped = replace(stamped, sequence=emitter.sequence)
             if isinstance(stamped.event, Event) and not isinstance(stamped.event, MessageAdded | ToolProgressed):
                 self._told.append(stamped)
         if self._host.on_event is not None:
             self._host.on_event(stamped)
+
+    def _log_failed(self, run: str, problem: str) -> None:
+        """Log what the model's server said, which callers of `forge serve` are not told."""
+        _log.warning("run %s of %s: no reply of the model: %s", run, self._segment.workflow, problem)
 
     async def _endpoint(self) -> Endpoint | None:
         """The model's address, for telemetry only."""

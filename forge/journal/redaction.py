@@ -25,6 +25,7 @@ from stages.effect import (
     Unresolved,
 )
 from stages.execution import question
+from stages.options import Options
 from stages.reading.replies import ReplyRead
 from stages.repair.decoding import decode_or, nested
 from stages.schema.value import Json
@@ -305,7 +306,7 @@ class Field(Struct, frozen=True, kw_only=True):
     text: str
 
 
-class Redact(Struct, frozen=True, kw_only=True):
+class Redact(Options, frozen=True, kw_only=True):
     """What is hidden in a journal.
 
     `arguments` are named `tool.argument`, or `*.argument` for every tool; `results` are tools whose results are
@@ -322,6 +323,10 @@ class Redact(Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return f"Redact({', '.join(self.kinds())})"
+
+    def _wrong_fields(self) -> dict[str, tuple[str, ...]]:
+        wrong = super()._wrong_fields()  # quotes what is wrong, which in `values` is a secret
+        return {**wrong, "values": ("values must be a list of strings",)} if "values" in wrong else wrong
 
     def kinds(self) -> tuple[str, ...]:
         """The rules as the journal lists them, without the secrets themselves."""

@@ -32,7 +32,7 @@ from forge.serve.keys import ANYONE, KeyFile, Principal
 from forge.serve.openapi import OPERATIONS, Operation, OperationId, document
 from forge.serve.options import ServeOptions
 from forge.serve.problems import ProblemError, of_door, of_forge, problem_answer, read
-from forge.serve.views import run_view, workflow_view
+from forge.serve.views import journal_view, run_view, workflow_view
 from forge.telemetry.prometheus import CONTENT_TYPE, Metrics
 from stages.effect import Approved, Rejected, Settled
 from stages.wire.server.errors import RequestError, WireAnswer
@@ -270,7 +270,8 @@ class App:
             log.error("%s", error)  # noqa: TRY400 - the message explains it
             raise ProblemError("unavailable", "the key file cannot be read; see the server's log") from None
         if found is None:
-            refused = ProblemError("unauthorized", "key required: Authorization: Bearer KEY", field="Authorization")
+            what = "this key is not, or no longer, known here" if asked.header("authorization") else "key required"
+            refused = ProblemError("unauthorized", f"{what}: Authorization: Bearer KEY", field="Authorization")
             refused.headers = (("www-authenticate", "Bearer"),)
             raise refused
         return found
@@ -345,7 +346,7 @@ class App:
 
     async def _journal(self, asks: Incoming) -> None:
         run = await self._own(asks)
-        body = b"".join(checked_lines(await self._runs.journal(run.id)))
+        body = b"".join(checked_lines(journal_view(await self._runs.journal(run.id))))
         named = (("content-disposition", f'attachment; filename="{run.id}.jsonl"'),)
         await asks.out.answer(WireAnswer(body=body, headers=named), "application/jsonl")
 
@@ -530,9 +531,9 @@ def _is_json(kind: str) -> bool:
 
 def _idempotent(asks: Incoming) -> str | None:
     """The run id derived from the caller and the Idempotency-Key."""
-    key = asks.asked.header("idempotency-key")
-    if not key:
+    if b"idempotency-key" not in asks.asked.headers:
         return None
+    key = asks.asked.header("idempotency-key")
     if not _IDEMPOTENCY_KEY.fullmatch(key):
         raise ProblemError("wrong-field", "use 1 to 200 ASCII characters in quotes", field="Idempotency-Key")
     plain = key.removeprefix('"').removesuffix('"')

@@ -130,7 +130,9 @@ def read(decoder: msgspec.json.Decoder[_T], body: bytes) -> _T:
         structs = [one for one in get_args(decoder.type) or (decoder.type,) if hasattr(one, "__struct_fields__")]
         meant = ""
         if named and not parent and "unknown field" in text:
-            meant = "." + did_you_mean(named[1], [name for one in structs for name in one.__struct_fields__])
+            owners = [str(one.__struct_config__.tag) for one in structs if named[1] in one.__struct_fields__]
+            known = [name for one in structs for name in one.__struct_fields__]
+            meant = f"; it belongs to the type {' or '.join(owners)}" if owners else "." + did_you_mean(named[1], known)
         elif field == "type":
             meant = f"; use one of {', '.join(sorted(str(one.__struct_config__.tag) for one in structs))}"
         raise ProblemError("wrong-field", _AT.sub("", text) + meant, field=field) from None

@@ -7,12 +7,13 @@ from msgspec.structs import asdict, replace
 
 from forge.durable.runs import Run, Served, workflow_of
 from forge.errors import explain
+from forge.journal.records import Journal
 from forge.serve import api
 from forge.workflow.checks import placeholders
 from stages import effect as effects
 from stages import events
 from stages.events import Stamped
-from stages.halt import BadReplies, Halt
+from stages.halt import BackendFailed, BadReplies, Halt
 from stages.rules import required_tools
 from stages.wire import deltas
 
@@ -29,7 +30,7 @@ def run_view(run: Run) -> api.RunView:
         updated=run.updated,
         owner=run.owner,
         message=run.message,
-        problem=run.problem,
+        problem=_explained(run.halt) if isinstance(run.halt, BackendFailed) else run.problem,
         reason=_reason(run.halt) if run.halt else "",
         question=None if run.question is None else _question(run.question, run.until),
         outcome=run.outcome,
@@ -67,8 +68,9 @@ def event_view(stamped: Stamped) -> api.RunEvent | None:
     """The event as callers of the API may see it; None if they may not.
 
     All redaction for the API is here. Left out are messages of the history (they include the system prompt, and other
-    events cover the rest), raw responses of the model's server, sealed reasoning, token probabilities, exceptions of
-    tools, a paused tool's saved state, and results beyond the text that the model is shown, which can be far longer.
+    events cover the rest), raw responses of the model's server and its errors, sealed reasoning, token probabilities,
+    exceptions of tools, a paused tool's saved state, and results beyond the text that the model is shown, which can be
+    far longer.
     """
     event, explanation, title, details = stamped.event, "", "", ""
     match event:
@@ -79,14 +81,30 @@ def event_view(stamped: Stamped) -> api.RunEvent | None:
         case events.HeldBack(why=why):
             explanation = why
         case events.BackendReplaced(halt=halt) | events.RunHalted(halt=halt):
-            explanation = explain(halt)
+            explanation = _explained(halt)
         case _:
             pass
+    event = _public(event)
     if isinstance(event, events.Notice):
         told = events.told(event)
         title, details = (told.title, told.details) if told.title else (told.label.capitalize(), told.text)
-    whole = {**asdict(stamped), "event": _public(event)}
+    whole = {**asdict(stamped), "event": event}
     return api.RunEvent(**whole, explanation=explanation, title=title, details=details)
+
+
+def journal_view(journal: Journal) -> Journal:
+    """The journal without what the model's server said in errors; it replays as before."""
+    state = journal.header.state
+    header = replace(journal.header, state=state.note(fallback=state.ledger.fallback and _NO_TOOLS))
+    entries = tuple(
+        replace(one, outcome=_public(one.outcome)) if isinstance(one.outcome, effects.Undelivered) else one
+        for one in journal.entries
+    )
+    return replace(journal, header=header, entries=entries)
+
+
+_LOGGED = "the server's log says more"
+_NO_TOOLS = f"no tools; {_LOGGED}"
 
 
 def _public(value: T) -> T:
@@ -96,8 +114,15 @@ def _public(value: T) -> T:
             return replace(value, sealed="", tokens=())
         case deltas.ReasoningDelta():
             return replace(value, sealed="")
-        case effects.Fault():
-            return replace(value, body="")
+        case effects.Fault(kind=kind, status=status):  # its detail quotes the server, and names its address
+            what = f"{kind.replace('_', ' ')}{f' {status}' if status else ''}"
+            return replace(value, detail=f"{what}; {_LOGGED}", body="")
+        case events.ModelFailed(attempts=attempts) if attempts:
+            return replace(value, problem=f"the model's server gave no usable answer; {_LOGGED}")
+        case events.SummaryFailed():
+            return replace(value, problem=_LOGGED)
+        case events.FellBack():
+            return replace(value, reason=_NO_TOOLS)
         case BadReplies():
             return replace(value, raw="")
         case effects.Succeeded():
@@ -113,6 +138,11 @@ def _public(value: T) -> T:
             return type(value)(map(_public, value))
         case _:
             return value
+
+
+def _explained(halt: Halt) -> str:
+    """The halt in a sentence, which may quote the model or a tool, but not the model's server."""
+    return explain(_public(halt) if isinstance(halt, BackendFailed) else halt)
 
 
 def _question(asks: effects.Ask, until: str) -> api.Question:

@@ -410,7 +410,9 @@ def test_an_agent_whose_session_another_has_continued_goes_on_from_there() -> No
     first.process_sync("1")
     second.process_sync("2").unwrap()
     assert b"One." in model.requests[0]
-    assert isinstance(first.process_sync("Lost.").failure().halt, JournalFailed)
+    halt = first.process_sync("Lost.").failure().halt
+    assert isinstance(halt, JournalFailed)
+    assert halt.problem.startswith("the conversation could not be saved: the session 'ann' was saved by another")
     ended = first.process_sync("3").unwrap()
     assert told(ended.state) == ["1", "2", "3"]
 

@@ -261,6 +261,15 @@ def test_a_workflow_may_have_an_agent_as_a_tool() -> None:
     assert ended.state.ledger.budget.calls == 5 - 2  # the answer's own: one of the expert, one of the desk
 
 
+def test_what_its_models_server_said_is_not_for_the_calling_model() -> None:
+    fault = Fault(kind="status", status=400, detail="http://host answered 400: the key sk-123456 is invalid")
+    boss, _ = two(fault, parent=(TASK, "I could not."))
+    seen = boss.process_sync("What is 3 and 4?").unwrap().state.history
+    (result,) = [message.text for message in seen if isinstance(message, Tool)]
+    assert "gave no usable answer" in result
+    assert "sk-123456" not in result
+
+
 def test_who_the_run_asks_decides_on_its_calls() -> None:
     async def yes(question: Ask) -> Approved:
         return Approved(digest=question.digest)

@@ -1,5 +1,6 @@
 """The command line: exit codes, sentences instead of tracebacks, plain lines in a pipe."""
 
+import asyncio
 import io
 import os
 import re
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from forge import run_sync
+from forge import Workflow, run_sync, tool
 from forge.cli.commands import parse
 from forge.cli.console import Console, printable
 from forge.cli.lines import View
@@ -20,10 +21,11 @@ from forge.door.options import flags
 from forge.interpreters.scripted import Scripted, call
 from forge.journal.records import read_journal
 from forge.proxy import ProxyOptions
+from forge.runtime.recovery import resume_journal
 from forge.serve import ServeOptions
-from stages.effect import Fault
+from stages.effect import Ask, Fault, Rejected
 from stages.events import RunHalted, Stamped, TurnStarted
-from stages.halt import Cancelled
+from stages.halt import BadReplies, Cancelled
 from stages.options import Options
 from stages.wire.deltas import CallStarted, Ended, Retry, TextDelta
 from tests.commands import forge
@@ -88,6 +90,8 @@ def test_no_command_is_wrong_use() -> None:
         ("run flow.py Go. --backend local --seed 1.5", "argument --seed: '1.5' is not a whole number"),
         ("doctor --wrte x http://127.0.0.1:1", "Did you mean --write?"),
         ("run flow.py Go. --backend local --zzz", "unrecognized arguments: --zzz\n"),
+        ("eval run --no-probe", "unrecognized arguments: --no-probe\n"),
+        ("runs events 7f3a", "required: RUN; write forge runs events workflow RUN\n"),
         ("demo --order A-18", "there is no order 'A-18'; there are: A-17, B-42, C-08, D-33. Did you mean A-17?"),
     ],
 )
@@ -242,6 +246,30 @@ def test_what_a_model_says_cannot_steer_the_terminal() -> None:
     assert "\x1b" not in printable("\x1b]0;title\x07\x1b[2Jhello\r\nworld")
     assert printable("a\n\n b") == "a b"
     assert printable("x" * 1000).endswith("… (600 more)")
+
+
+@tool(approval=True)
+def pay(amount: float) -> str:
+    """Pay."""
+    return f"paid {amount}"
+
+
+def test_no_spinner_overwrites_the_question_that_a_resumed_run_begins_with(tmp_path: Path) -> None:
+    flow, journal = Workflow("till", tools=[pay], terminal_tool="pay"), tmp_path / "run.jsonl"
+    run_sync(flow, "Pay 5.", backend=Scripted([call("pay", amount=5)]), journal=str(journal))
+    written = io.StringIO()
+    view = View(Console(file=written, width=80, force_terminal=True))
+
+    async def ask(question: Ask) -> Rejected:
+        before = written.getvalue()
+        await asyncio.sleep(0.2)  # a spinner draws a dozen times a second
+        assert written.getvalue() == before
+        return Rejected(digest=question.digest, reason="no")
+
+    with view.connecting("somewhere"):
+        assert written.getvalue() == "\x1b[?25l"  # the cursor is hidden while it spins
+        ended = asyncio.run(resume_journal(flow, journal, backend=Scripted(["No."] * 9), on_event=view, ask=ask))
+    assert isinstance(ended.failure().halt, BadReplies)
 
 
 def test_a_reply_that_is_coming_is_shown_by_its_end_and_cannot_steer_the_terminal() -> None:

@@ -150,6 +150,9 @@ def test_ablation_as_a_table_and_as_json(folder: Path) -> None:
     assert done.returncode == 0
     assert "turn 2, rescue\n       did  runs look" in done.stdout
     assert "without  halts (BadReplies)" in done.stdout
+    # In a pipe, a line for each.
+    assert re.search(r"^rescue: .+; acted in turns 2$", done.stdout, re.MULTILINE)
+    assert re.search(r"^retry nudges: .+; acted in turns 1; would have ended.*: turn 1$", done.stdout, re.MULTILINE)
     assert "Without effect in this run: guesses, coercion, " in done.stdout
     rows = json.loads(forge(folder, "ablate", "run.jsonl", "--workflow", "flow.py:workflow", "--json").stdout)
     acted = {row["guardrail"]: [one["turn"] for one in row["acted"]] for row in rows if row["acted"]}

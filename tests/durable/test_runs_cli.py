@@ -149,3 +149,24 @@ def test_a_database_in_an_impossible_folder_is_refused_in_a_sentence(tmp_path: P
     done = forge("runs", "start", "flow.py", "Pay 5", "--database", "flow.py/runs.db", cwd=tmp_path)
     assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr
     assert "cannot create the database of runs" in done.stderr
+
+
+def test_what_a_tool_returned_cannot_control_the_terminal(tmp_path: Path) -> None:
+    said = "end\x1b[31m \u202eback"
+    flow = FLOW.replace('f"paid {amount}"', ascii(said)).replace("@tool(approval=True)", "@tool")
+    (tmp_path / "flow.py").write_text(flow)
+    (tmp_path / "server").mkdir()
+
+    def runs(*words: str, output: str = "pipe") -> str:
+        done = forge("runs", *words, cwd=tmp_path, output=output, FORGE_STATE=str(tmp_path))
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    with scripted_server(tmp_path / "server", [PAYS]) as address:
+        runs("start", "flow.py", "Pay 5", "--id", "a")
+        runs("work", "flow.py", "--backend", address, "--until-idle", "--no-probe", "--context", "8192")
+    assert runs("result", "a", output="terminal").strip() == "end�[31m �back"
+    assert runs("result", "a") == f"{said}\n"  # a program gets the value as it is
+    told = runs("events", "flow.py", "a", output="terminal")
+    assert "\u202e" not in told
+    assert json.loads(told.splitlines()[-1])["event"]["outcome"]["value"] == said

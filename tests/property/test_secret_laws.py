@@ -3,6 +3,7 @@
 import base64
 import html
 import json
+import shlex
 from collections.abc import Callable
 from urllib.parse import quote, quote_plus
 
@@ -26,6 +27,11 @@ FORMS: dict[str, Callable[[str], str]] = {
     "quoted whole": lambda text: "".join(f"%{byte:02x}" for byte in text.encode()),
     "quoted twice": lambda text: quote(quote(text, safe=""), safe=""),
     "in HTML": html.escape,
+    "in Python": repr,
+    "in ASCII Python": ascii,
+    "in Python's bytes": lambda text: repr(text.encode()),
+    "in Python in JSON": lambda text: json.dumps({"error": ascii(text)}),
+    "in a shell": shlex.quote,
     "in JSON in a URL": lambda text: quote(json.dumps(text)),
 }
 BASE64 = [base64.b64encode, base64.urlsafe_b64encode]

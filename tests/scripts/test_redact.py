@@ -5,6 +5,7 @@ import base64
 import json
 import re
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
@@ -23,6 +24,7 @@ from forge.runtime.recovery import resume_journal
 from stages.candidates import placeholder_arguments
 from stages.effect import Approved, Ask, RawCall, Replied, Reply, TokenProbability
 from stages.message import ToolCall
+from stages.options import OptionError
 from stages.state import State
 from stages.wire.target import Mode
 from tests.flows import Desk
@@ -209,6 +211,13 @@ def test_the_rules_do_not_show_the_secrets_they_name() -> None:
     assert repr(Redact(values=("hunter2",), patterns=("x",))) == "Redact(1 value, 1 pattern)"
 
 
+@pytest.mark.parametrize("values", ["hunter2x", None, [b"hunter2x"], [5]])
+def test_secrets_that_are_no_list_of_strings_are_refused_and_not_quoted(values: Any) -> None:
+    with pytest.raises(OptionError, match="values must be a list of strings") as error:
+        Redact(values=values)
+    assert "hunter2x" not in str(error.value)
+
+
 MODES: tuple[Mode, ...] = ("native", "prompted")
 
 
@@ -274,6 +283,7 @@ class Pin(msgspec.Struct, frozen=True):
 TOKEN = "/9+Zq é7Xw3KpYt5"  # noqa: S105 - of these tests
 ENCODED = {
     "JSON in JSON": json.dumps(json.dumps({"a": TOKEN})),
+    "Python": ascii(TOKEN),
     "quoted": quote(TOKEN),
     "base64": base64.b64encode(b"key=" + TOKEN.encode() + b";").decode(),
 }

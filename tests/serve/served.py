@@ -40,6 +40,9 @@ def refund(amount: float) -> str:
 
 desk = Workflow("desk", tools=[get_order, refund], required_steps=["get_order"], terminal_tool="refund")
 
+REFUSED = "http://backend.internal answered 400: the key sk-backend-123456 is invalid"
+"""What the model's server says in an error, which is not for callers."""
+
 
 class Model:
     """The model. What is asked with `hang` in it, it answers in part, and the rest when it is released.
@@ -69,7 +72,7 @@ class Model:
 
     async def send(self, effect: Send) -> Replied | Undelivered:
         if b"away" in effect.request.body and not self.released.is_set():
-            return Undelivered(fault=Fault(kind="unreachable", detail="nobody is there"))
+            return Undelivered(fault=Fault(kind="status", status=400, detail=REFUSED, body=REFUSED))
         if b"hang" in effect.request.body:
             await self.released.wait()
         return Replied(reply=self.reply(effect))

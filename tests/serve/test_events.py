@@ -13,7 +13,7 @@ from stages.wire import deltas
 from stages.wire.deltas import Delta
 
 SECRET = "SECRET"  # noqa: S105 - that is what it stands for
-FAULT = Fault(kind="status", detail="the server answered 500", status=500, body=SECRET)
+FAULT = Fault(kind="status", detail=f"http://host answered 500: {SECRET}", status=500, body=SECRET)
 
 
 @pytest.mark.parametrize(
@@ -45,10 +45,14 @@ FAULT = Fault(kind="status", detail="the server answered 500", status=500, body=
         (events.RunHalted(halt=BadReplies(attempts=2, problem="no call", raw="x" * 300 + SECRET)), ("in 2 attempts",)),
         (
             events.BackendReplaced(halt=BackendFailed(fault=FAULT, attempts=3)),
-            ("explanation", "answered 500"),
+            ("explanation", "no usable answer (tried 3 times): status 500"),
         ),
         (events.HeldBack(turn=1, tools=("pay",), by="repeats"), ('"explanation":',)),
-        (deltas.Retry(fault=FAULT, attempt=1, seconds=0.5), ("answered 500",)),
+        (deltas.Retry(fault=FAULT, attempt=1, seconds=0.5), ("status 500",)),
+        (events.ModelFailed(turn=1, problem=FAULT.detail, attempts=1), ("gave no usable answer",)),
+        (events.ModelFailed(turn=1, problem="the run was cut short"), ("the run was cut short",)),
+        (events.SummaryFailed(problem=f"it did not come: {FAULT.detail}"), ("The summary cannot be used",)),
+        (events.FellBack(reason=FAULT.detail), ("Tools are now in the prompt",)),
         (deltas.ReasoningDelta(text="Hm.", sealed=SECRET), ("Hm.",)),
         (deltas.ReasoningDelta(text="", sealed=SECRET), None),
         (deltas.Ended(sealed=SECRET), None),

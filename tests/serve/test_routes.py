@@ -11,8 +11,9 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from forge import replay
 from forge.serve.openapi import OPERATIONS
+from stages.halt import BackendFailed
 from tests.durable.till import till
-from tests.serve.served import Running, events_of, quick, serving
+from tests.serve.served import REFUSED, Running, events_of, quick, serving
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +93,23 @@ def test_a_run_waits_is_approved_and_told_in_full(client: httpx.Client, tmp_path
     problem(client.get(where), 404, "unknown-run")
 
 
+def test_what_the_models_server_said_is_told_to_the_log_alone(
+    client: httpx.Client, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = client.post("/v1/runs", json={**QUICK, "message": "Go away"}).json()
+    where = f"/v1/runs/{run['id']}"
+    assert (run["state"], run["reason"]) == ("halted", "backend_failed")
+    assert run["problem"] == "the model's server gave no usable answer: status 400; the server's log says more"
+    journal = client.get(f"{where}/journal").content
+    (tmp_path / "run.jsonl").write_bytes(journal)
+    assert isinstance(replay(tmp_path / "run.jsonl", quick).failure().halt, BackendFailed)
+    told = [client.get(path).text for path in (where, f"{where}/events", "/v1/runs")]
+    for text in (*told, journal.decode()):
+        assert "sk-backend" not in text
+        assert "backend.internal" not in text
+    assert [REFUSED in record.getMessage() for record in caplog.records if run["id"] in record.getMessage()] == [True]
+
+
 @pytest.mark.parametrize(
     ("answer", "result"),
     [
@@ -164,8 +182,9 @@ def test_the_same_key_is_the_same_run(client: httpx.Client) -> None:
     assert again.json()["id"] == first.json()["id"]
     other = client.post("/v1/runs", json={**wanted, "message": "Else"}, headers={"idempotency-key": "one"})
     problem(other, 422, "reused-key", "Idempotency-Key")
-    wrong = client.post("/v1/runs", json=wanted, headers={"idempotency-key": "x" * 300})
-    problem(wrong, 422, "wrong-field", "Idempotency-Key")
+    for key in ("x" * 300, ""):
+        wrong = client.post("/v1/runs", json=wanted, headers={"idempotency-key": key})
+        problem(wrong, 422, "wrong-field", "Idempotency-Key")
 
 
 def test_runs_are_listed_in_pages(client: httpx.Client) -> None:
@@ -237,6 +256,8 @@ def test_answers_that_are_wrong(client: httpx.Client) -> None:
         ({"type": "input", "text": "A"}, 409, "not-asked", "type"),
     ]:
         problem(client.post(where, json=body), status, kind, field)
+    edited = client.post(where, json={"type": "approve", "digest": digest, "arguments": "{}"})
+    assert "it belongs to the type edit" in problem(edited, 422, "wrong-field", "arguments")
     problem(client.post(f"/v1/runs/{run['id']}/messages", json={"text": " "}), 422, "wrong-field", "text")
     assert client.post(where, json={"type": "approve", "digest": digest}).status_code == 202
     problem(client.post(where, json={"type": "approve", "digest": digest}), 409, "not-asked", "digest")

@@ -240,11 +240,18 @@ def test_content_is_told_on_request_redacted_and_bounded() -> None:
     assert [one["role"] for one in json.loads(last["gen_ai.input.messages"])] == ["user", "assistant", "tool"]
 
 
-def test_the_environment_asks_for_content(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "SPAN_ONLY")
+@pytest.mark.parametrize(
+    ("value", "content"),
+    [
+        *((value, True) for value in ("SPAN_ONLY", "span_and_event", "true", "1")),
+        *((value, False) for value in ("", "EVENT_ONLY", "false", "0")),
+    ],
+)
+def test_the_environment_asks_for_content(monkeypatch: pytest.MonkeyPatch, value: str, content: bool) -> None:
+    monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", value)
     with recorded() as seen:
         run_sync(desk, "Go", backend=Scripted([call("done", answer="x")])).unwrap()
-    assert "gen_ai.output.messages" in attributes(seen.named("chat scripted")[0])
+    assert ("gen_ai.output.messages" in attributes(seen.named("chat scripted")[0])) == content
 
 
 def test_a_tracer_that_raises_breaks_no_run_and_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
