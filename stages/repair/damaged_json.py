@@ -39,14 +39,11 @@ class BrokenJson(Struct, frozen=True):
     cut: bool
 
 
-def repair_json(
-    text: str, start: int, *, opened: bool = False, called: tuple[str, ...] | None = None
-) -> FoundJson | BrokenJson:
+def repair_json(text: str, start: int, *, opened: bool = False, called: bool = False) -> FoundJson | BrokenJson:
     """The object or array (or, inside pythonic calls, any value) that begins at `start`. Linear in its length.
 
     `opened`: an object whose opening brace is missing, so that its first key stands there. `called`: the arguments of a
-    call in Python, which stand behind a parenthesis and are read as an object; those without a name are given to these
-    parameters in order.
+    call in Python, which stand behind a parenthesis and are read as an object.
     """
     # Its patterns take long to compile, and most JSON is sound.
     from stages.repair.loose_json import BrokenError, Reader  # noqa: PLC0415

@@ -40,10 +40,6 @@ _ENDED = re.compile(r"```|</|<[|\uff5c]|\[/|\[END")
 _STOP = re.compile(r"<[a-zA-Z]|\Z|(?<=\n)(?:[A-Z][\w']*+[ :]|\{)")
 """What comes after a value that the model may consider complete: words, another value, nothing."""
 
-_KEYWORD = re.compile(
-    r"[A-Za-z_$][\w$.-]*+\s*+(?:->|[:=\uff1a\uff1d]|[\"'])|[\"'\u201c\u201d][\w$-]{1,60}[\"'\u201d]?\s*+[:=]|--\w"
-)
-"""The name of an argument of a call, rather than its value."""
 _SOUND = re.compile(
     r"(\"[\w$-]{1,60}+\")\s*+:\s*+(\"[^\"\\\x00-\x1f]*+\"|-?(?:0|[1-9]\d*+)(?:\.\d++)?|true|false|null)"
     r"(?=\s*+(?:\}|,\s*+\"[\w$-]{1,60}+\"\s*+:))",
@@ -82,17 +78,13 @@ class Reader:
         self.values = 0
         self.tuples: list[int] = []
         """Where each open tuple began in `out`; -1 once it has a comma."""
-        self.parameters: tuple[str, ...] = ()
-        self.arguments: list[str] = []
-        """The parameters that a call has, and those that were given so far, as JSON."""
         self.left_open = 0
         """How many arrays and objects the end of the text closed."""
         self.in_quotes = -1
         """How deep the object lies that is written as a text without its backslashes."""
 
-    def run(self, *, opened: bool, called: tuple[str, ...] | None) -> None:
-        if called is not None:
-            self.parameters = called
+    def run(self, *, opened: bool, called: bool) -> None:
+        if called:
             self.out.append("{")
             self.open.append(_CALL)
         elif opened:
@@ -261,10 +253,8 @@ class Reader:
 
     def key_follows(self) -> bool:
         """Whether a key follows a value at once, its comma being lost."""
-        if self.open[-1] == _CALL:
-            return _KEYWORD.match(self.text, self.position) is not None
         delimited = '<|"|>' in self.text[self.position - 8 : self.position]
-        bare = delimited and _BARE_KEY.match(self.text, self.position)
+        bare = (delimited or self.open[-1] == _CALL) and _BARE_KEY.match(self.text, self.position)
         quoted = OPENING_QUOTE.match(self.text, self.position) or _DASHED_KEY.match(self.text, self.position)
         return bool(bare or quoted)
 
@@ -301,12 +291,6 @@ class Reader:
     def member(self) -> None:
         """A key, a colon, and the value or its opening bracket."""
         self.blank()
-        more = self.parameters[len(self.arguments) :] if self.open[-1] == _CALL else ()
-        if more and not _KEYWORD.match(self.text, self.position):
-            self.repairs.append("positional")
-            self.out.append(msgspec.json.encode(more[0]).decode())
-            self.argument()
-            return
         if self.open[-1] != _CALL and self.values < _MOST and (sound := _SOUND.match(self.text, self.position)):
             self.values += 1
             self.out += (sound[1], ":", sound[2])
@@ -317,9 +301,9 @@ class Reader:
             self.repairs.append("doubled_quotes")
         if dashed := _DASHED_KEY.match(self.text, self.position):
             self.repairs.append("bare_key")
-            self.out.append(f'"{dashed[1]}"')
+            self.out += (f'"{dashed[1]}"', ":")
             self.position = dashed.end()
-            self.argument()
+            self.value()
             return
         if unclosed := _UNCLOSED_KEY.match(self.text, self.position):
             self.repairs.append("bare_key")
@@ -337,9 +321,8 @@ class Reader:
         if following == ":":
             self.position += 1 + self.text.startswith("::", self.position)
         elif following == "=" or self.text.startswith("->", self.position):
-            doubled = self.text.startswith(("=>", "->", "=="), self.position)
-            self.position += 1 + doubled
-            if doubled or self.open[-1] != _CALL:
+            self.position += 2 if self.text.startswith(("=>", "->", "=="), self.position) else 1
+            if self.open[-1] != _CALL:
                 self.repairs.append("equals_sign")
         elif "inner_quotes" not in self.repairs and (
             following in ("{", "[") or _VALUE_BEGINS.match(self.text, self.position)
@@ -347,14 +330,6 @@ class Reader:
             self.repairs.append("missing_colon")
         else:
             raise self.broken()
-        self.argument()
-
-    def argument(self) -> None:
-        """The value of the key that was read last."""
-        if self.open[-1] == _CALL:
-            if self.out[-1] in self.arguments:
-                raise self.broken()
-            self.arguments.append(self.out[-1])
         self.out.append(":")
         self.value()
 

@@ -3,9 +3,10 @@
 import re
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stages.repair.damaged_json import BrokenJson, FoundJson, repair_json
-from stages.repair.json_text import json_at, object_members
+from stages.repair.json_text import json_at, json_quoted, object_members
 from stages.rescue.found import Claim
 from stages.rescue.names import Names
 from stages.rescue.tags import past_closing
@@ -15,15 +16,13 @@ _HEAD = re.compile(
 )
 _ASSIGNED = re.compile(r"\s*+[A-Za-z_]\w{0,60}+\s*+=(?!=)\s*+")
 _PRINTED = re.compile(r"(?:\s*+print\(\s*+[A-Za-z_]\w{0,60}+\s*+\))++")
-_KEYWORD = re.compile(r"[A-Za-z_]\w{0,100}+\s*+(?:=(?!=)|:)")
+_KEYWORD = re.compile(r"\s*+([A-Za-z_]\w{0,100}+)\s*+(?:=(?!=)|:)\s*+")
+_COMMA_OR_END = re.compile(r"\s*+(?:(,)\s*+(\))?|(\)))")
 _OBJECT_END = re.compile(r"[}\]\s]{0,8}+,?\s*+\)")
 _SEPARATOR = re.compile(r"[ \t]*+[,;]?\s*+")
 _LIST_OPEN = re.compile(r"\[\s*")
 _LIST_CLOSE = re.compile(r"\s*+[,)]?\s*+\]")
-_OF_PYTHON = frozenset({"single_quotes", "python_literals", "trailing_comma"})
-"""Repairs of what is sound in Python."""
-_LAX = frozenset({"missing_comma", "semicolon", "missing_colon", "missing_opener", "equals_sign", "bare_key"})
-"""Repairs of what is no Python, which count, as guesses do, only where a tool has all the parameters given."""
+_LITERAL = re.compile(r"<\|\"\|>|[\"'{\[(\u201c\u2018+\-.\d]|(?:[Tt]rue|[Ff]alse|None|null)\b")
 _BLANK_TO_END = re.compile(r"\s*+\Z")
 
 
@@ -78,38 +77,86 @@ def _unclosed(claim: Claim) -> Claim:
 
 def _call(text: str, start: int, names: Names) -> PythonCalls | None:
     head = _HEAD.match(text, start)
-    if head is None:
-        return None
+    read = _sound(text, head, names) if head else None
+    if head is None or (read and read.claims) or not names.knows(head[1]):
+        return read
+    found = repair_json(text, head.end(), called=True)
+    if not isinstance(found, FoundJson) or found.left_open > 1:
+        # The end of the text left more open than the call: its last value.
+        return read
+    given = object_members(found.text)
+    if not given or not given.keys() <= {*names.parameters(head[1])}:
+        return read
+    claim = Claim(name=head[1], arguments=found.text, repairs=found.repairs, cost=found.cost)
+    return PythonCalls((claim,), _past_print(text, head, found.end))
+
+
+def _sound(text: str, head: re.Match[str], names: Names) -> PythonCalls | None:
     # A module's name before the function's is Python's business: `weather_api.get_weather(…)`.
     # Llama's own tools are called through a method: `brave_search.call(…)`.
-    name = head[1] if names.knows(head[1]) else head[1].removesuffix(".call").rsplit(".", 1)[-1]
-    known, position = names.knows(name), head.end()
+    last = head[1].removesuffix(".call").rsplit(".", 1)[-1]
+    name = head[1] if names.knows(head[1]) else last
+    position = head.end()
     if text.startswith(")", position):
         return PythonCalls((Claim(name=name, arguments="{}"),), _past_print(text, head, position + 1))
     given_whole = position + 2 * text.startswith("**{", position)
-    if text.startswith("{", given_whole) and known:
+    if text.startswith("{", given_whole) and names.knows(name):
         return _of_object(text, head, given_whole, name)
     parameters = names.parameters(name)
-    found = repair_json(text, position, called=parameters)
-    # The end of the text may have left more open than the call: its last value.
-    read = found if isinstance(found, FoundJson) and found.left_open <= 1 else None
-    lax = read and (read.cost or not _LAX.isdisjoint(read.repairs))
-    if read and lax and not (object_members(read.text) or {}).keys() <= {*parameters}:
-        read = None
-    if read:
-        repairs = tuple(repair for repair in read.repairs if repair not in _OF_PYTHON)
-        # Of several, the order is the tool's as it was declared, which the model may not have meant.
-        cost = read.cost + ("positional" in repairs and len(parameters) > 1)
-        claim = Claim(name=name, arguments=read.text, repairs=repairs, cost=cost)
-        return PythonCalls((claim,), _past_print(text, head, read.end))
-    cut = isinstance(found, FoundJson) or found.cut
-    named = _KEYWORD.match(text, position)
-    if not known:
-        return PythonCalls((), found.end) if named else None
-    if not named and not cut:
-        return PythonCalls((), position + 1, f"the arguments of {name[:60]} must be given by name.")
-    why = "is cut off before it is complete." if cut else "has an argument that is not a literal."
-    return PythonCalls((), len(text), f"the call of {name[:60]} {why}")
+    given: dict[str, _Argument] = {}
+    while True:
+        argument = _argument(text, position, len(given), parameters)
+        if argument is None or argument.key in given:
+            return _not_keyword(text, position, name, names)
+        found = repair_json(text, argument.begin) if _LITERAL.match(text, argument.begin) else None
+        if not isinstance(found, FoundJson) or found.left_open:
+            broken = argument.begin if found is None else found.end
+            cut = isinstance(found, FoundJson) or (found is not None and found.cut)
+            return _unread(text, broken, name, names, cut=cut)
+        given[argument.key] = replace(argument, value=found)
+        following = _COMMA_OR_END.match(text, found.end)
+        if following is None:
+            return _unread(text, found.end, name, names, cut=_BLANK_TO_END.match(text, found.end) is not None)
+        position = following.end()
+        if following[2] or following[3]:
+            return PythonCalls((_claim(name, given, parameters),), _past_print(text, head, position))
+
+
+class _Argument(Struct, frozen=True):
+    """One argument: its parameter, where its value begins, and the value once it is read."""
+
+    key: str
+    begin: int
+    named: bool
+    value: FoundJson | None = None
+
+
+def _argument(text: str, position: int, index: int, parameters: tuple[str, ...]) -> _Argument | None:
+    """The argument that begins at `position`; one without a name is for the parameter in its place."""
+    keyword = _KEYWORD.match(text, position)
+    if keyword:
+        return _Argument(keyword[1], keyword.end(), named=True)
+    if index < len(parameters) and _LITERAL.match(text, position):
+        return _Argument(parameters[index], position, named=False)
+    return None
+
+
+def _claim(name: str, given: dict[str, _Argument], parameters: tuple[str, ...]) -> Claim:
+    members: list[str] = []
+    repairs: dict[str, None] = {}
+    cost = 0
+    for key, argument in given.items():
+        value = argument.value
+        if value is None:
+            continue
+        members.append(f"{json_quoted(key)}:{value.text}")
+        repairs.update(dict.fromkeys(r for r in value.repairs if r not in ("single_quotes", "python_literals")))
+        cost += value.cost
+        if not argument.named:
+            repairs["positional"] = None
+            # Of several, the order is the tool's as it was declared, which the model may not have meant.
+            cost += len(parameters) > 1
+    return Claim(name=name, arguments="{" + ",".join(members) + "}", repairs=tuple(repairs), cost=cost)
 
 
 def _of_object(text: str, head: re.Match[str], position: int, name: str) -> PythonCalls:
@@ -126,3 +173,17 @@ def _of_object(text: str, head: re.Match[str], position: int, name: str) -> Pyth
 
 def _past_print(text: str, head: re.Match[str], position: int) -> int:
     return position + 1 if "print(" in head[0] and text.startswith(")", position) else position
+
+
+def _not_keyword(text: str, position: int, name: str, names: Names) -> PythonCalls | None:
+    if _BLANK_TO_END.match(text, position):
+        return _unread(text, position, name, names, cut=True)
+    why = f"the arguments of {name[:60]} must be given by name."
+    return PythonCalls((), position + 1, why) if names.knows(name) else None
+
+
+def _unread(text: str, position: int, name: str, names: Names, *, cut: bool) -> PythonCalls:
+    if not names.knows(name):
+        return PythonCalls((), position)
+    why = "is cut off before it is complete." if cut else "has an argument that is not a literal."
+    return PythonCalls((), len(text), f"the call of {name[:60]} {why}")

@@ -23,12 +23,6 @@ PARIS = '{"city":"Paris"}'
         "<get\\_weather>\n<city>Paris</city>\n</get\\_weather>",
         "\uff1cget_weather\uff1e<city>Paris\uff1c/city\uff1e</get_weather>",
         '|tool_call_begin|functions.get_weather:0|tool_call_argument_begin|{"city":"Paris"}|tool_call_end|',
-        "<tool_call>get weather\n<arg_key>city</arg_key>\n<arg_value>Paris</arg_value>\n</tool_call>",
-        'Action: get weather\nAction Input: {"city":"Paris"}',
-        '<tool_call>\n{"name": "get_weather"}, {"arguments": {"city":"Paris"}}\n</tool_call>',
-        '[{"name": "get_weather"}, "arguments": {"city":"Paris"}}]',
-        "<get_weather>\n<city>Paris\n</get_weather>\n</city>",
-        '<invoke name="get_weather"><parameter name="city">Paris</invoke></parameter>',
     ],
 )
 def test_damaged_tags_are_read_as_a_guess(text: str) -> None:
@@ -52,12 +46,6 @@ def test_damaged_tags_are_read_as_a_guess(text: str) -> None:
 )
 def test_keys_and_names_in_other_spellings_and_damaged_python(text: str, arguments: str | None) -> None:
     assert [call.arguments for call in rescue.rescue(text, TOOLS).calls] == ([arguments] if arguments else [])
-
-
-def test_a_value_that_closes_its_own_markup_stays() -> None:
-    text = "<write_file><path>a</path><content>x</write_file></content></write_file>"
-    (call,) = rescue.rescue(text, TOOLS).calls
-    assert msgspec.json.decode(call.arguments) == {"path": "a", "content": "x</write_file>"}
 
 
 def test_a_value_with_markup_stays_as_it_is() -> None:

@@ -203,7 +203,7 @@ def test_a_text_that_seems_to_begin_calls_without_end_is_given_up_and_it_is_said
         ("Action: get_weather\nAction Input: 'Paris'\nObservation: 21", '{"city":"Paris"}', ("plain_input",), 0),
         ("<tool>get_weather</tool><tool_input>Paris</tool_input>", '{"city":"Paris"}', ("plain_input",), 0),
         ('get_weather("Paris")', '{"city":"Paris"}', ("positional",), 0),
-        ('set_timer(90, "tea")', '{"seconds":90,"label":"tea"}', ("positional",), 1),
+        ('set_timer(90, "tea")', '{"seconds":90,"label":"tea"}', ("positional",), 2),
         ('set_timer(90, label="tea")', '{"seconds":90,"label":"tea"}', ("positional",), 1),
         ('{"tool": "get_weather", "city": "Paris"}', '{"city":"Paris"}', ("flat_arguments",), 0),
         ('{"get_weather": {"city": "Paris"}}', '{"city": "Paris"}', (), 0),
