@@ -27,7 +27,7 @@ _CLOSE = (
 )
 _ANALYSIS = r"(?:<\|start\|>assistant)?<\|channel\|>analysis<\|message\|>"
 _CALL = (
-    rf"<{_CALL_TAG}(?:>| name=)|<function=|<invoke name=|\[TOOL_CALLS\]|\[TOOL_REQUEST\]|"
+    rf"<{_CALL_TAG}>|<function=|<invoke name=|\[TOOL_CALLS\]|\[TOOL_REQUEST\]|"
     r"<[|\uff5c]DSML[|\uff5c] ?(?:tool_|function_)?calls>|<[|\uff5c]tool[\u2581_]calls?[\u2581_]begin[|\uff5c]>|"
     r"<\|(?:tool_calls_section_begin|tool_call_start|tool_calls?|python_tag|START_ACTION)\|>|"
     r"<\|open\|>tools<\|sep\|>|<\|tool_call>|<start_function_call>"
@@ -39,8 +39,7 @@ _CALLED = (
 )
 _OPEN_ENDED = ("[TOOL_CALLS]", "<|python_tag|>")
 """Call markup that has no closing tag."""
-_DRAFT = r"\n(?:\[?\{\"(?:name|tool)\"|```(?:json|tool_c)|\[[A-Za-z_]\w{0,40}\(|Action: ?[A-Za-z_]\w{0,40}\n)"
-"""The beginning of a call without markup, in a thought that is never closed."""
+_DRAFT = '\n(?:\\{"name"|\\{"tool"|```json)'
 
 _KINDS = {
     "open": _OPEN,
@@ -117,12 +116,12 @@ _SEVERAL_PARTS = (
     "<|close|>think<|sep|>",
     "<|open|>tools<|sep|>",
     "<|close|>tools<|sep|>",
+    '\n{"name"',
+    '\n{"tool"',
+    "\n```json",
 )
 _FIRST = LazyPattern(r"[<\[\u25c1\n]")
-_ONE_PART = LazyPattern(
-    r"[<\[\u25c1][^>\]\u25b7\n]*|\n(?:\[?\{?\"?\w{0,4}|\[\w{0,41}|`{1,3}\w{0,6}|a\w{0,5}|action: ?\w{0,41})"
-)
-"""What a tag of one part, or a draft, may begin with."""
+_ONE_PART = LazyPattern(r"[<\[\u25c1][^>\]\u25b7\n]*")
 
 
 def open_tag_start(buffer: str, start: int) -> int:
