@@ -76,10 +76,12 @@ def body_at(text: str, position: int, tag: str, name: str, names: Names) -> tupl
         given.setdefault(element["key"] or element["bare"] or tag, []).append(element_as_json(value[0], repairs))
         position = value[1]
     repairs.update(values.repairs)
-    keys, meant = {json_quoted(key): key for key in names.parameters(name)}, [*given.values()]
-    if _KEY_AND_VALUE.fullmatch(" ".join(given)) and len(meant[0]) == len(meant[1]) and keys.keys() >= {*meant[0]}:
+    keys = {json_quoted(key): key for key in names.parameters(name)}
+    if _KEY_AND_VALUE.fullmatch(" ".join(given)) and given.keys().isdisjoint(keys.values()):
         # Each parameter's name and its value in an element of their own.
-        given = {keys[key]: [value] for key, value in zip(*meant, strict=True)}
+        written, values_of = given.values()
+        if len({*written} & keys.keys()) == len(written) == len(values_of):
+            given = {keys[key]: [value] for key, value in zip(written, values_of, strict=True)}
     claim = Claim(name=name, arguments=joined_arguments(given), repairs=tuple(repairs), cost=len(values.repairs))
     return closed(text, position, closing, claim)
 
