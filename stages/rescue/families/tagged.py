@@ -91,7 +91,7 @@ def _read(text: str, start: int, names: Names) -> Read | None:
     )
 
 
-def _json(text: str, start: int, position: int, names: Names) -> Read | None:
+def _json(text: str, start: int, position: int, names: Names) -> Read:
     claims: list[Claim] = []
     damage = None
     while True:
@@ -106,8 +106,7 @@ def _json(text: str, start: int, position: int, names: Names) -> Read | None:
             )
         shape = shape_of(found, names, marked=True)
         if not shape.claims and not shape.damage:
-            # Data, or a list of a name and its arguments, which is read without the marker.
-            return Read(start=start, end=found.end, claims=tuple(claims), damage=damage) if claims or damage else None
+            return Read(start=start, end=found.end, claims=tuple(claims), damage=damage)
         claims += shape.claims
         damage = damage or shape.damage
         following = _NEXT.match(text, found.end)
