@@ -32,7 +32,7 @@ _TAG = re.compile(
     rf"(?:(?<![<\w/:.\"'{BAR[1:-1]}-])|(?<=\w)(?=/))(?P<close2>/?)(?P<word2>{_WORD})(?P<given2>{_GIVEN})?>{{1,3}}|"
     r"(?P<none></>)"
 )
-_CLOSES_AHEAD = re.compile(r"\s*+</([^<>\s]{1,80}+)>(?:\s*+</([^<>\s]{1,80}+)>)?")
+_LAST_CLOSERS = re.compile(r"\s*+</([^<>\s]{1,80}+)>(?:\s*+</[^<>\s]{1,80}+>){0,4}+\s*+\Z")
 _GLUED = re.compile(r"<([A-Za-z_][\w:.-]{0,30}?)(?=[^\s<>=][^<>]{0,200}</\1\s?>)")
 """An opening tag without its bracket, behind which a value and its closing tag follow."""
 _TOKEN = re.compile(
@@ -50,13 +50,11 @@ _DRESSED = re.compile(
     rf"(?<!\w)(?P<name2>[A-Za-z_][\w.-]{{0,100}}+){_BEHIND_NAME}"
 )
 """A name, with what slipped in beside it: a control token, a call's number, parentheses without arguments."""
-_WITH_BLANKS = re.compile(r"(?<![^\W_])[A-Za-z][\w-]{0,40}+(?: [\w-]{1,40}+){1,5}(?=\s{0,4}(?:[<>({\[:]|```)|\n)")
-"""Words that may be a name with blanks in it, as what follows shows."""
 _CLOSED_EARLY = re.compile(
-    rf"(\{{\s*+\"(?:{'|'.join(NAME_KEYS)})\"\s*+:\s*+\"[^\"\n]{{1,200}}\"\s*+)\}}\s*+,\s*+(?:\{{\s*+)?"
+    rf"(?<![:\[,\s])(\s*+\{{\s*+\"(?:{'|'.join(NAME_KEYS)})\"\s*+:\s*+\"[^\"\n]{{1,200}}\"\s*+)\}}\s*+,\s*+(?:\{{\s*+)?"
     rf"(?=\"(?:{'|'.join(ARGUMENT_KEYS)})\"\s*+:)"
 )
-"""An object with a name alone, behind which its arguments stand."""
+"""An object with a name alone, behind which its arguments stand. Inside of a list or an object that is valid JSON."""
 _LOOK_ALIKE = str.maketrans("\uff1c\uff1e\u2044\uff3b\uff3d\xa0", "<>/[] ")
 _CONTROL = re.compile("start|end|message|channel|constrain|sep", re.IGNORECASE)
 _OF_CALLS = re.compile(
@@ -91,14 +89,15 @@ def mended(text: str, found: Rescued, names: Names) -> str:
         text = text.replace(MINIMAX_TOKEN, "")
     if "|" in text or "\uff5c" in text:
         text = _TOKEN.sub(_token, text)
-    spelt = text.replace(" ", "_") if lost else ""
-    if lost and any(map(spelt.__contains__, islice(names.known, _MOST_NAMES))):
+    if lost and any(map(text.__contains__, islice(names.known, _MOST_NAMES))):
         text = _CLOSED_EARLY.sub(r"\1, ", text)
-        text = _WITH_BLANKS.sub(lambda words: _joined(words[0], names), text)
         text = _IN_BRACKETS.sub(lambda marker: f"[{marker[1] or marker[2]}]", text)
         text = _DRESSED.sub(lambda dressed: _bare(dressed, names), text)
     of_calls = any(_OF_CALLS.fullmatch(word) or names.knows(word) for word in {*_OPENED.findall(text)})
-    return _with_sound_tags(text, names) if of_calls or (" name=" in text and ">" in text) else text
+    if not of_calls and not (" name=" in text and ">" in text):
+        return text
+    # A value may end with a closing tag, and it does where all of the call is sound.
+    return _with_sound_tags(text, names, crossed=all(call.cost for call in found.calls))
 
 
 def is_better(again: Rescued, found: Rescued, names: Names, text: str) -> bool:
@@ -164,16 +163,8 @@ def _bare(dressed: re.Match[str], names: Names) -> str:
     return f"{before if STEM_IN.search(before) else ''}{name}" if names.knows(name) else dressed[0]
 
 
-def _joined(words: str, names: Names) -> str:
-    """The words, of which the last are a name with its blanks, if they are one."""
-    begins = [at + 1 for at, sign in enumerate(words) if sign == " "]
-    for begin in (0, *begins[:-1]):
-        if len(found := names.find(words[begin:])) == 1:
-            return words[:begin] + found[0]
-    return words
-
-
-def _with_sound_tags(text: str, names: Names) -> str:
+def _with_sound_tags(text: str, names: Names, *, crossed: bool) -> str:
+    """The text with each tag as it should be. `crossed`: two at the end that close in the wrong order are swapped."""
     words = {spelling(word): word for word in _words(text, names)}
     of_calls = {word for word in _GLUED.findall(text) if spelling(word) in words or _OF_CALLS.fullmatch(word)}
     text = _GLUED.sub(lambda tag: f"<{tag[1]}>" if tag[1] in of_calls else tag[0], text)
@@ -207,9 +198,9 @@ def _with_sound_tags(text: str, names: Names) -> str:
             elif not closes:
                 opened.append(word)
             elif word in opened:
-                ahead = _CLOSES_AHEAD.match(text, end) if word != last else None
-                if ahead and ahead[1].lower() == last.lower() and ahead[2] != written:
-                    # The two are closed in the wrong order.
+                ahead = _LAST_CLOSERS.match(text, end) if crossed and word != last else None
+                if ahead and ahead[1].lower() == last.lower() and ahead[0].count("</") == len(opened) - 1:
+                    # The two are closed in the wrong order, and then no tag is left open or over.
                     sound, end = f"</{last}>{sound}", ahead.end(1) + 1
                     between = between if "\n" in between.rstrip() else between.rstrip()
                 del opened[len(opened) - 1 - opened[::-1].index(word) :]

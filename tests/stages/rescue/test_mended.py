@@ -140,3 +140,102 @@ def test_a_value_that_was_read_without_repair_keeps_its_markup(text: str, conten
 def test_no_text_raises(text: str) -> None:
     for name in (call.name for call in rescue.rescue(text, TOOLS).calls):
         assert name == "get_weather"
+
+
+OF_ITS_OWN = {
+    "search": ("query", "limit"),
+    "write_file": ("path", "content"),
+    "note": ("text",),
+    "delete_file": ("path",),
+    "deploy": ("env", "version"),
+    "get_weather": ("city",),
+    "run_shell": ("command", "timeout"),
+    "send_email": ("to", "subject"),
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        (
+            "<tool_call><function=search><parameter=query>\nends in </tool_call>\n</parameter></function></tool_call>",
+            {"query": "ends in </tool_call>"},
+        ),
+        (
+            (
+                "<tool_call>\n<function=write_file>\n<parameter=path>\na\n</parameter>\n<parameter=content>\n"
+                "x </tool_call>\n</parameter>\n</function>\n</tool_call>"
+            ),
+            {"path": "a", "content": "x </tool_call>"},
+        ),
+        ("<tool_call><note><text>ends in </tool_call></text></note></tool_call>", {"text": "ends in </tool_call>"}),
+    ],
+)
+def test_a_closing_tag_at_the_end_of_a_sound_value_stays(text: str, arguments: dict[str, str]) -> None:
+    (call,) = rescue.rescue(text, OF_ITS_OWN).calls
+    assert (msgspec.json.decode(call.arguments), call.cost) == (arguments, 0)
+
+
+def test_tags_that_close_in_the_wrong_order_are_swapped_if_all_are_closed() -> None:
+    (call,) = rescue.rescue("<delete_file><path>a.md</delete_file></path>", OF_ITS_OWN).calls
+    assert (msgspec.json.decode(call.arguments), call.cost) == ({"path": "a.md"}, 1)
+    (call,) = rescue.rescue("<tool_call><function=note><parameter=text>in </tool_call></parameter>", OF_ITS_OWN).calls
+    assert (msgspec.json.decode(call.arguments), call.cost) == ({"text": "in </tool_call>"}, 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<delete_file><path>/tmp/a\n</delete_file></path> b</path></delete_file>",
+        "<write_file>\n<path>a.html</path>\n<content>x\n</write_file>\n</content>\nmore</content></write_file>",
+        '{"server": {"name": "deploy"}, "args": {"env": "prod"}}',
+        '{"event": {"action": "delete_file"}, "args": {"path": "x"}}',
+        '[{"tool": "delete_file"}, {"input": {"path": "a"}}]',
+        '## delete file\n```json\n{"path": "/tmp"}\n```',
+        'I would delete file: {"path": "/tmp"}',
+        "<menu><item>delete file</item><path>/tmp</path></menu>",
+        "<api><method>delete file</method><path>/v1/files</path></api>",
+        (
+            '[TOOL_CALLS] [{"name": "send_e:mail",) "arguments": {"to": "ops@example.net", "subject": "disk full"}}, '
+            '{"name": "run_shell", "arguments": {"command": "df -h /var", "timeout": 5}}]'
+        ),
+        '<tool_call>[1, {"name": "delete_file", "arguments": {"path": "b"}}]</tool_call>',
+    ],
+)
+def test_what_is_valid_or_may_go_on_is_not_mended(text: str) -> None:
+    assert rescue.rescue(text, OF_ITS_OWN).calls == ()
+
+
+def test_a_call_that_was_closed_behind_its_name_is_read() -> None:
+    (call,) = rescue.rescue('{"name": "search"}, "arguments": {"query": "a"}}', OF_ITS_OWN).calls
+    assert (call.name, call.arguments, call.cost) == ("search", '{"query": "a"}', 1)
+
+
+def test_a_name_in_a_value_is_not_rewritten() -> None:
+    value = "the get_weather tool: get weather\nbye"
+    text = f"I use search.\n<tool_call>\n<function=note>\n<parameter=text>\n{value}\n</parameter\n</function"
+    (call,) = rescue.rescue(text, OF_ITS_OWN).calls
+    assert msgspec.json.decode(call.arguments) == {"text": value}
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        ("<set_pref><key>scope</key><value>5</value></set_pref>", {"key": "scope", "value": "5"}),
+        ("<create_param><name>type</name><value>int</value></create_param>", {"name": "type", "value": "int"}),
+        (
+            "<delete_file><name>path</name><value>a</value><name>path</name><value>b</value></delete_file>",
+            {"name": ["path", "path"], "value": ["a", "b"]},
+        ),
+        (
+            "<search><name>query</name><value>a</value><name>limit</name><value>3</value></search>",
+            {"query": "a", "limit": "3"},
+        ),
+    ],
+)
+def test_elements_with_a_name_and_a_value_are_arguments_unless_the_tool_takes_these(
+    text: str, arguments: dict[str, object]
+) -> None:
+    taken = {"set_pref": ("key", "value", "scope"), "create_param": ("name", "value", "type"), **OF_ITS_OWN}
+    (call,) = rescue.rescue(text, taken).calls
+    assert msgspec.json.decode(call.arguments) == arguments
