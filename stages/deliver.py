@@ -74,9 +74,9 @@ def _answered(state: State, phase: Awaiting, outcome: Outcome) -> Result[State, 
                 return Success(state.note(fallback=fault.detail).to(Ready()))
             return Failure(BackendFailed(fault=fault, attempts=outcome.attempts))
         case Approved() | Rejected() if isinstance(effect, Ask) and outcome.digest == effect.digest:
-            return Success(_decided(state, phase.batch, effect, outcome))
+            return Success(_decided(state, _with_answer(phase.batch, effect), effect, outcome))
         case Settled() if isinstance(effect, Ask) and effect.in_doubt and outcome.digest == effect.digest:
-            ledger, executed = settled_outcome(state.ledger, phase.batch, effect, outcome)
+            ledger, executed = settled_outcome(state.ledger, _with_answer(phase.batch, effect), effect, outcome)
             return Success(replace(state, ledger=ledger, phase=executed))
         case Unanswered() if isinstance(effect, Ask) and outcome.digest == effect.digest:
             call, unsure, reason = effect.call, effect.in_doubt, outcome.reason
@@ -174,6 +174,10 @@ def cut_short(call: ToolCall, awaited: Effect | None) -> CallResult:
     if awaited.retriable:
         return NotRun(call_id=call.id, reason=f"{call.name}: {_NOT_READ}")
     return InDoubt(call_id=call.id, reason=nudges.in_doubt(call.name, _NOT_READ))
+
+
+def _with_answer(batch: Batch, ask: Ask) -> Batch:
+    return replace(batch, answered=(*batch.answered, ask.digest))
 
 
 def _decided(state: State, batch: Batch, ask: Ask, decision: Approved | Rejected) -> State:

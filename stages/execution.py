@@ -46,14 +46,18 @@ def call_digest(call: ToolCall) -> str:
     return hashlib.sha256(f"{call.name}\0{canonical(call.arguments)}".encode()).hexdigest()
 
 
-def question(call: ToolCall, in_doubt: ToolCall | None = None, problem: str = "") -> Ask:
-    """The question whether this call may run.
+def question(
+    call: ToolCall, in_doubt: ToolCall | None = None, problem: str = "", answered: Collection[str] = ()
+) -> Ask:
+    """The question whether this call may run. `answered`: the digests of the questions of its batch that were answered.
 
-    An answer that arrives twice must not answer the next question, which may be about the same call: approving a call
-    is one thing, approving it again after it may have run is another. So the digest differs between them.
+    An answer that arrives twice must not answer the next question, which may be the same one: approving a call is one
+    thing, approving it again after it may have run is another. So no two questions of a run have the same digest.
     """
     about = (call_digest(call), call.id, in_doubt.id if in_doubt else "", "edited" if problem else "")
     digest = hashlib.sha256("\0".join(about).encode()).hexdigest()
+    while digest in answered:
+        digest = hashlib.sha256(digest.encode()).hexdigest()
     return Ask(call=call, digest=digest, in_doubt=in_doubt, problem=problem)
 
 
@@ -298,7 +302,7 @@ def edit_refused(phase: Edited, problem: str) -> Awaiting | Executed:
     """Ask the person once more, with what is wrong; the second time, the call is answered as not run."""
     ask, batch = phase.ask, phase.batch
     if not ask.problem:
-        return Awaiting(effect=question(ask.call, ask.in_doubt, problem), batch=batch)
+        return Awaiting(effect=question(ask.call, ask.in_doubt, problem, batch.answered), batch=batch)
     unrun = NotRun(call_id=ask.call.id, reason=nudges.badly_edited(ask.call.name, problem))
     return Executed(batch=batch.with_results(unrun))
 
@@ -371,7 +375,8 @@ def settled_outcome(ledger: Ledger, batch: Batch, ask: Ask, found: Settled) -> t
     """The ledger and the phase once a person has found out whether the call took effect.
 
     If it did, it counts as a success. Its result answers the call that was asked about if both are the same; a
-    different call is not run, because the model chose it without knowing. If it did not take effect, the call runs.
+    different call is not run, because the model chose it without knowing. If it did not take effect, the call
+    runs; if its tool needs approval, a person is asked first, because an approval is for one attempt.
     """
     unsure = ask.in_doubt
     if unsure is None:

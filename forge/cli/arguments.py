@@ -412,7 +412,9 @@ def _durable_verbs(verbs: _Verbs) -> None:
         "--happened", nargs="?", const="", metavar="RESULT", help="the call with the unknown outcome took effect"
     )
     said.add_argument(
-        "--did-not-happen", action="store_true", help="the call with the unknown outcome had no effect; run it"
+        "--did-not-happen",
+        action="store_true",
+        help="the call with the unknown outcome had no effect; run it, or ask again if it needs approval",
     )
     answer.add_argument("--arguments", metavar="JSON", help="with --approve: run the call with these arguments instead")
     answer.add_argument(

@@ -89,7 +89,10 @@ class RejectAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class SettleAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="settle"):
-    """Whether the call in `Question.in_doubt` took effect, and what it returned, if known."""
+    """Whether the call in `Question.in_doubt` took effect, and what it returned, if known.
+
+    If it did not, `call` runs; if its tool needs approval, that is asked first, as another question.
+    """
 
     digest: _Text
     happened: bool

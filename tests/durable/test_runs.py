@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager, closing, suppress
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,11 +19,13 @@ from forge.durable import database as module
 from forge.durable.database import Database, SegmentRow, StoredJson
 from forge.durable.records import SegmentEnd
 from forge.durable.runs import _output
-from forge.errors import CallbackError, DefinitionError, ForgeError, RunError
-from stages.effect import Fault, NeedsInput, Replied, Reply, Send
+from forge.errors import CallbackError, DefinitionError, ForgeError, RunError, ToolOutcomeUnknown
+from forge.journal.replaying import states
+from stages.effect import Fault, NeedsInput, Replied, Reply, Send, Settled
 from stages.events import Connected, ModelFailed, RunFinished, RunHalted, Steered
 from stages.halt import ApprovalNeeded, BackendFailed, Cancelled
 from stages.message import Tool, User
+from stages.state import Awaiting
 from tests.durable.till import ask_back, finish, get_order, till
 from tests.memory.running import asynchronous
 
@@ -83,6 +86,41 @@ async def test_a_run_waits_for_a_person_and_another_process_goes_on_with_it(tmp_
         assert [type(one.event).__name__ for one in told][-1] == "RunFinished"
         assert len({one.sequence for one in told}) == len(told)
         assert [one async for one in runs.events(run, till, after=told[4].sequence)] == told[5:]
+
+
+@tool(approval=True)
+def transfer(amount: float) -> str:
+    """Transfer an amount, and lose the connection to the bank."""
+    raise ToolOutcomeUnknown("connection lost")
+
+
+bank = Workflow("bank", tools=[transfer], terminal_tool="transfer")
+TRANSFERS = [call("transfer", amount=5.0)]
+
+
+@asynchronous
+async def test_an_answer_that_comes_twice_answers_no_other_question(tmp_path: Path) -> None:
+    database = tmp_path / "runs.db"
+    async with durable.worker(bank, database=database, backend=Scripted(TRANSFERS)) as runs:
+        run = await runs.start(bank, "Transfer 5")
+        given: list[Approved | Settled] = []
+        for _ in range(2):  # approved, and found out not to have happened: a person is asked for approval again
+            for made in (Approved, partial(Settled, happened=False)):
+                asked = (await runs.wait(run)).question
+                assert asked is not None
+                assert (asked.in_doubt is None) == (made is Approved)
+                for late in given:
+                    assert "no longer asks that" in await refused(runs.answer(run, late))
+                given.append(made(digest=asked.digest))
+                await runs.answer(run, given[-1])
+        open_question = (await runs.wait(run)).question
+    async with durable.worker(bank, database=database, backend=Scripted([])) as runs:
+        assert (await runs.wait(run)).question == open_question  # the same in every process
+        assert len({one.digest for one in given} | {digest_of(await runs.get(run))}) == 5
+        await runs.export(run, tmp_path / "run.jsonl")
+    *_, last = states(tmp_path / "run.jsonl", bank)
+    assert isinstance(last.state.phase, Awaiting)
+    assert last.state.phase.effect == open_question
 
 
 @asynchronous
