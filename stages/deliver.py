@@ -167,6 +167,22 @@ def reopened(state: State) -> State:
             return state
 
 
+def asking_again(state: State, halt: Halt) -> State | None:
+    """The state in which a run that halted without a person's decision asks for it again; None for any other halt.
+
+    A rejected call whose outcome is unknown was left open, and is asked about again. Other rejections stay.
+    """
+    match halt, state.phase:
+        case ApprovalNeeded() | OutcomeUnknown(), Awaiting(effect=Ask()):
+            return state
+        case OutcomeUnknown(), _:
+            unknown = {call_digest(call) for call in state.ledger.in_doubt}
+            rejected = tuple(digest for digest in state.ledger.rejected if digest not in unknown)
+            return None if rejected == state.ledger.rejected else state.note(rejected=rejected)
+        case _:
+            return None
+
+
 def cut_short(call: ToolCall, awaited: Effect | None) -> CallResult:
     """The answer to a call of an interrupted run."""
     if not isinstance(awaited, Execute) or call not in awaited.calls:

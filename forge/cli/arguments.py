@@ -421,7 +421,7 @@ def _durable_verbs(verbs: _Verbs) -> None:
         "--digest", help="only answer this question; fail if the run asks another (default: the current question)"
     )
     _of_run(verbs, "cancel", "cancel a run; it ends as soon as the current step can be stopped")
-    _of_run(verbs, "retry", "resume a run that failed, or whose model's server gave no answer")
+    _of_run(verbs, "retry", "resume a run that failed, or to which the model's server or a person gave no answer")
     upgrade = _verb(verbs, "upgrade", "resume runs started by another version of forge", _UPGRADE)
     upgrade.add_argument("runs", nargs="*", metavar="RUN", help="ids printed by forge runs start (default: all)")
 

@@ -59,9 +59,10 @@ from forge.outcome import Finished, Halted
 from forge.runtime.questions import asking
 from forge.runtime.runs import accepted
 from forge.workflow.workflow import Workflow
-from stages.effect import Ask, Results, Unanswered
+from stages.deliver import asking_again
+from stages.effect import Ask, Results, Unanswered, Undelivered
 from stages.events import Stamped
-from stages.halt import BackendFailed, Halt
+from stages.halt import ApprovalNeeded, BackendFailed, Halt, OutcomeUnknown
 from stages.memory import with_facts
 from stages.message import User
 from stages.state import Awaiting, Done, Ending, Ready, State
@@ -91,6 +92,9 @@ _STATUSES: Mapping[How, Collection[str]] = {
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _CURSOR = re.compile(rf"([0-9]{{1,12}}\.[0-9]{{3}})/({_ID.pattern}:0)")
+
+RETRIABLE = (BackendFailed, ApprovalNeeded, OutcomeUnknown)
+"""The halts that `Runs.retry` continues: the model gave no answer, or a person did not decide."""
 
 _POLL = 0.2
 """Seconds between polls of a run."""
@@ -135,7 +139,7 @@ class Run(Struct, frozen=True, kw_only=True):
     @property
     def retriable(self) -> bool:
         """Whether `Runs.retry` resumes it."""
-        return self.state == "failed" or (isinstance(self.halt, BackendFailed) and not self.followed_by)
+        return self.state == "failed" or (isinstance(self.halt, RETRIABLE) and not self.followed_by)
 
 
 class Page(Struct, frozen=True, kw_only=True):
@@ -416,18 +420,19 @@ class Runs:
     async def retry(self, run: str) -> None:
         """Resume a run from its last recorded step, once what stopped it is fixed.
 
-        That is a run that failed, or that halted with `BackendFailed`: it makes the same model call again. RunError for
-        any other run, and for one that another run continues.
+        That is a run that failed, or that halted without an answer: with `BackendFailed` it makes the same model call
+        again, with `ApprovalNeeded` or `OutcomeUnknown` it asks the person again. RunError for any other run, and for
+        one that another run continues.
         """
         row = await self._last(run)
         end = _output(row)
-        if isinstance(end, SegmentEnd) and isinstance(end.halt, BackendFailed):
+        if isinstance(end, SegmentEnd) and isinstance(end.halt, RETRIABLE):
             await self._ask_again(row, end)
         elif _STATES.get(row.status) != "failed":
             known = await self.get(run)
             why = f": {known.problem}" if known.problem else ""
             raise RunError(
-                "only a run that failed, or whose model's server gave no answer, can be retried; "
+                "only a run that failed, or to which the model's server or a person gave no answer, can be retried; "
                 f"the run {run} is {known.state}{why}",
                 "wrong-state",
             )
@@ -435,7 +440,7 @@ class Runs:
             raise RunError(f"the run {run} is being retried already", "wrong-state")
 
     async def _ask_again(self, row: SegmentRow, end: SegmentEnd) -> None:
-        """Continue a run that halted without its model's answer: in another segment, which asks again.
+        """Continue a run that halted without an answer: in another segment, which asks again.
 
         The steps and events of the halt stay, so that readers only ever see more.
         """
@@ -443,18 +448,23 @@ class Runs:
         segment = await self._segment(row.id)
         steps = [step for step in await self.steps(row.id) if step.name == "setup"]
         prepared = (FIRST.decode(text_of(step.output)) for step in steps)
+        halted = unpacked(end.state)
+        state = halted if end.halt is None else asking_again(halted, end.halt) or halted
         following = replace(
             segment,
             number=segment.number + 1,
-            state=end.state,
+            state=packed(state),
             setup=next((one.setup for one in prepared if isinstance(one, Prepared)), segment.setup),
             heard=await self._heard(row),
         )
+        options = _options(following)
+        if isinstance(state.phase, Awaiting) and isinstance(state.phase.effect, Ask):
+            options["delay_seconds"] = segment.within
         successor = str(first.attributes.get("next", ""))
         if not await asyncio.to_thread(
             self._database.enqueue_after,
             row,
-            _options(following),
+            options,
             written(following),
             retried=written(Next(number=following.number, retried=True)),
             unless=segment_id(successor, 0),
@@ -527,8 +537,9 @@ class Runs:
                     case _:
                         pass
             end = _output(known[segment]) if segment in known else None
-            if isinstance(end, Next) and end.retried and steps[-1].name == "send":
-                entries.pop()  # that call is made again, in the next segment
+            retried = isinstance(end, Next) and end.retried
+            if retried and entries and isinstance(entries[-1].outcome, Undelivered | Unanswered):
+                entries.pop()  # the next segment asks again
         if header is None:
             raise RunError(f"the run {run} has no journal: it has not reached its model", "wrong-state")
         return Journal(header=header, entries=tuple(entries), pending=pending)
@@ -678,6 +689,8 @@ class EventReader:
             if not isinstance(end := _output(row), Next):
                 self.over = _state(row)[0] in _OVER
                 return found
+            if end.retried:
+                found += self._timeline.retried(row.updated)
             self._number, self._step = end.number, -1
 
 

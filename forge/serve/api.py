@@ -82,7 +82,7 @@ class EditAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
 
 class RejectAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="reject"):
-    """The call may not run."""
+    """The call may not run. An unknown outcome stays unknown; if the run needs it, it halts, and a retry asks again."""
 
     digest: _Text
     reason: str = ""
