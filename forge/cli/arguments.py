@@ -418,7 +418,9 @@ def _durable_verbs(verbs: _Verbs) -> None:
     )
     answer.add_argument("--arguments", metavar="JSON", help="with --approve: run the call with these arguments instead")
     answer.add_argument(
-        "--digest", help="only answer this question; fail if the run asks another (default: the current question)"
+        "--digest",
+        help="only answer this question, given by the first characters of its digest; fail if the run asks another "
+        "(default: the current question)",
     )
     _of_run(verbs, "cancel", "cancel a run; it ends as soon as the current step can be stopped")
     _of_run(verbs, "retry", "resume a run that failed, or to which the model's server or a person gave no answer")
