@@ -25,7 +25,7 @@ from stages.effect import (
     Succeeded,
     Unresolved,
 )
-from stages.message import Kind, Message, Status, Tool, ToolCall, User
+from stages.message import Kind, Message, Status, Tool, ToolCall, User, call_id
 from stages.nudges import after_answer
 from stages.objection import Objection, render
 from stages.order import Use, judged_by
@@ -307,11 +307,17 @@ def edit_refused(phase: Edited, problem: str) -> Awaiting | Executed:
     return Executed(batch=batch.with_results(unrun))
 
 
-def edit_accepted(phase: Edited) -> Executed:
-    """Approve the call as the person edited it."""
-    batch, call = phase.batch, _edited_call(phase)
-    calls = tuple(call if c.id == call.id else c for c in batch.calls)
-    return Executed(batch=replace(batch, said=replace(batch.said, calls=calls), approved=(*batch.approved, call.id)))
+def edit_accepted(state: State, phase: Edited) -> State:
+    """Approve the call as the person edited it.
+
+    If it was started before, with other arguments, it gets another id: its outcome stays unknown under the old one.
+    """
+    batch, old, call = phase.batch, phase.ask.call, _edited_call(phase)
+    if old in state.ledger.in_doubt and call_digest(call) != call_digest(old):
+        state = state.note(ids=state.ledger.ids + 1)
+        call = replace(call, id=call_id(state.ledger.ids))
+    said = replace(batch.said, calls=tuple(call if c.id == old.id else c for c in batch.calls))
+    return state.to(Executed(batch=replace(batch, said=said, approved=(*batch.approved, call.id))))
 
 
 def calls_to_judge(phase: Edited) -> tuple[ToolCall, ...]:
