@@ -270,7 +270,8 @@ def explain(halt: Halt) -> str:
 
 
 _WITH_SOMEBODY = (
-    "resume the run with somebody to ask (ask=…; in a terminal, forge resume; a durable run: retry it, then answer)"
+    "resume the run with somebody to ask (ask=…; in a terminal, forge resume or forge agent run --resume; a durable "
+    "run: retry it, then answer)"
 )
 
 
