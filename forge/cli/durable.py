@@ -238,6 +238,9 @@ def _show(console: Console, run: Run) -> None:
         console.show(LabelledText("message", printable(run.message)))
     if run.outcome is not None:
         console.show(LabelledText("done", printable(ending(run.outcome))))
+    for call in run.in_doubt:
+        sentence = f"{call.name} {call.arguments} was started and may have taken effect"
+        console.show(LabelledText("unknown", printable(sentence)))
     if run.retriable:
         console.show(LabelledText("retry", f"forge runs retry {run.id}"))
     if (asks := run.question) is None:

@@ -64,7 +64,7 @@ from stages.effect import Ask, Results, Unanswered, Undelivered
 from stages.events import Stamped
 from stages.halt import ApprovalNeeded, BackendFailed, Halt, OutcomeUnknown
 from stages.memory import with_facts
-from stages.message import User
+from stages.message import ToolCall, User
 from stages.state import Awaiting, Done, Ending, Ready, State
 
 Served = Workflow | Agent
@@ -110,7 +110,8 @@ class Run(Struct, frozen=True, kw_only=True):
 
     `question`: what a waiting run asks, until the time `until`. `halt`: why it ended without reaching its goal.
     `owner`: who started it. `follows` and `followed_by` are the runs before and after it in its `conversation`.
-    `version`: the version of its step order. Only `get` sets `message`, which started the run, and `outcome`.
+    `version`: the version of its step order. Only `get` sets `message`, which started the run, `outcome`, and
+    `in_doubt`: the calls of an ended run whose outcome is unknown.
     """
 
     id: str
@@ -127,6 +128,7 @@ class Run(Struct, frozen=True, kw_only=True):
     halt: Halt | None = None
     message: str = ""
     outcome: Ending | None = None
+    in_doubt: tuple[ToolCall, ...] = ()
     conversation: str = ""
     follows: str = ""
     followed_by: str = ""
@@ -645,13 +647,15 @@ class Runs:
         asked = [one for one in unpacked(SEGMENT.decode(text).state).history if isinstance(one, User)] if text else []
         question = await self._question(last.id) if run.state == "waiting" else None
         end = _output(last)
-        phase = unpacked(end.state).phase if isinstance(end, SegmentEnd) and end.halt is None else None
+        ended = unpacked(end.state) if isinstance(end, SegmentEnd) else None
+        phase = ended.phase if ended and run.halt is None else None
         return replace(
             run,
             message=asked[-1].text if asked else "",
             question=question,
             until=_time(last.until) if question is not None and last.until else "",
             outcome=phase.outcome if isinstance(phase, Done) else None,
+            in_doubt=ended.ledger.in_doubt if ended else (),
         )
 
     async def _question(self, segment: str) -> Ask | None:

@@ -137,8 +137,9 @@ class Question(Struct, frozen=True, kw_only=True):
 class RunView(Struct, frozen=True, kw_only=True):
     """A run. Times are ISO 8601, UTC.
 
-    `problem` explains why it halted or failed; `reason` is the kind of halt, such as `budget_spent`. Lists leave out
-    `question`, `outcome` and `message`. `follows` and `followed_by` are the runs before and after it in its
+    `problem` explains why it halted or failed; `reason` is the kind of halt, such as `budget_spent`. `in_doubt`: once
+    it has ended, its calls whose outcome is unknown: they may have taken effect. Lists leave out `question`, `outcome`,
+    `in_doubt` and `message`. `follows` and `followed_by` are the runs before and after it in its
     `conversation`.
     """
 
@@ -153,6 +154,7 @@ class RunView(Struct, frozen=True, kw_only=True):
     reason: str = ""
     question: Question | None = None
     outcome: Ending | None = None
+    in_doubt: tuple[ToolCall, ...] = ()
     conversation: str = ""
     follows: str = ""
     followed_by: str = ""

@@ -21,6 +21,7 @@ from forge.durable.records import SegmentEnd
 from forge.durable.runs import _output
 from forge.errors import CallbackError, DefinitionError, ForgeError, RunError, ToolOutcomeUnknown
 from forge.journal.replaying import states
+from forge.serve.views import run_view
 from stages.effect import Fault, NeedsInput, Replied, Reply, Send, Settled
 from stages.events import ApprovalAsked, Connected, ModelFailed, RunFinished, RunHalted, Steered
 from stages.halt import ApprovalNeeded, BackendFailed, Cancelled, OutcomeUnknown
@@ -148,6 +149,28 @@ async def test_a_question_that_nobody_decided_is_asked_again_by_a_retry(tmp_path
 async def _so_far(runs: Runs, run: str) -> AsyncIterator[object]:
     for one in await (await runs.reader(run, bank)).more():
         yield one.event
+
+
+@asynchronous
+async def test_a_cancelled_run_tells_of_the_calls_that_may_have_taken_effect(tmp_path: Path) -> None:
+    begun = asyncio.Event()
+
+    @tool
+    async def wire(amount: float) -> None:
+        """Wire an amount, which takes long."""
+        begun.set()
+        await asyncio.sleep(600)
+
+    slow = Workflow("slow", tools=[wire], terminal_tool="wire")
+    backend = Scripted([call("wire", amount=5.0)])
+    async with durable.worker(slow, database=tmp_path / "runs.db", backend=backend) as runs:
+        run = await runs.start(slow, "Wire 5")
+        await begun.wait()
+        await runs.cancel(run)
+        cancelled = await until_over(runs, run)
+        assert cancelled.state == "cancelled"
+        assert [(one.name, one.arguments) for one in cancelled.in_doubt] == [("wire", '{"amount":5.0}')]
+        assert run_view(cancelled).in_doubt == cancelled.in_doubt
 
 
 @asynchronous
