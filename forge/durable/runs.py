@@ -60,7 +60,7 @@ from forge.runtime.questions import asking
 from forge.runtime.runs import accepted
 from forge.workflow.workflow import Workflow
 from stages.deliver import asking_again
-from stages.effect import Ask, Results, Unanswered, Undelivered
+from stages.effect import Ask, Results, Settled, Unanswered, Undelivered
 from stages.events import Stamped
 from stages.halt import ApprovalNeeded, BackendFailed, Halt, OutcomeUnknown
 from stages.memory import with_facts
@@ -350,6 +350,12 @@ class Runs:
             raise RunError(
                 f"the run {run} no longer asks that; it asks about {question.call.name} "
                 f"{question.call.arguments}, digest {question.digest}",
+                "not-asked",
+            )
+        if isinstance(answer, Settled) and question.in_doubt is None:
+            raise RunError(
+                f"the run {run} does not ask whether a call happened, but whether {question.call.name} "
+                f"{question.call.arguments} may run; approve or reject it",
                 "not-asked",
             )
         if isinstance(answer, Unanswered):

@@ -54,6 +54,8 @@ def test_a_run_is_started_worked_on_answered_and_read(tmp_path: Path) -> None:
         _, *printed = line.split()  # without the label
         assert printed[:4] == ["forge", "runs", "answer", "order-1"]
         assert (printed[4], shown.count(printed[5])) == ("--digest", 3)  # that of the question, in both commands
+        wrong = runs("answer", "order-1", "--happened", code=2)
+        assert 'whether pay {"amount":5} may run; approve or reject it' in " ".join(wrong.split())
         assert "no longer asks that" in runs(
             "answer", "order-1", "--digest", "of-another-question", "--approve", code=2
         )
