@@ -343,7 +343,7 @@ class Rejected(Struct, frozen=True, kw_only=True, gc=False, tag="rejected"):
 class Settled(Struct, frozen=True, kw_only=True, gc=False, tag="settled"):
     """Whether the call in `Ask.in_doubt` took effect, and its `result`, if known.
 
-    If it did, the call in question does not run. If not, it runs unless something else forbids it.
+    If it did, the call in question does not run. If not, it runs, after another approval if its tool needs one.
     """
 
     digest: str

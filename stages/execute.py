@@ -99,7 +99,7 @@ def _awaiting(state: State, batch: Batch, group: tuple[ToolCall, ...], specs: Sp
         spec = specs.get(call.name)
         unsure = unknown_outcome(spec, state.ledger) if spec is not None else None
         if (unsure or (spec is not None and spec.approval)) and call.id not in batch.approved:
-            return Awaiting(effect=question(call, unsure), batch=batch)
+            return Awaiting(effect=question(call, unsure, answered=batch.answered), batch=batch)
         retriable = retriable and spec is not None and spec.retriable
         delegates = delegates or (spec is not None and spec.delegates)
     budget = state.ledger.budget if delegates else None

@@ -80,7 +80,8 @@ def _problems(workflow: Workflow, state: State) -> Iterator[str]:
         case Awaiting(effect=Ask() as ask) | Edited(ask=ask):
             if ask.call not in left:
                 yield f"it asks about a call of {ask.call.name} that is not waiting for an answer"
-            if ask != question(ask.call, ask.in_doubt, ask.problem):
+            earlier = [digest for digest in phase.batch.answered if digest != ask.digest]
+            if ask != question(ask.call, ask.in_doubt, ask.problem, earlier):
                 yield f"its question about {ask.call.name} is not bound to that call and its arguments"
         case _:
             pass

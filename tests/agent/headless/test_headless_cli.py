@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from forge import Scripted, run_sync
+from forge.agent import Agent
 from forge.cli.commands import parse
 from forge.cli.completion import script
 from tests.commands import forge as command
@@ -38,7 +41,7 @@ def forge(*words: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
 
 
 def environment(folder: Path) -> dict[str, str]:
-    return {**os.environ, "FORGE_STATE": str(folder / "state")}
+    return {**os.environ, "FORGE_STATE": str(folder / "state"), "PYTHONPATH": str(Path(__file__).parents[3])}
 
 
 def options(address: str) -> list[str]:
@@ -170,3 +173,38 @@ def test_completion_and_help_know_it(capsys: pytest.CaptureFixture[str]) -> None
     said = capsys.readouterr().out
     assert "[[gates]]" in said
     assert "3 gates failed" in said
+
+
+def test_a_call_that_needs_a_person_is_approved_in_a_terminal_by_resuming(task: Path) -> None:
+    (task.parent / "desk.py").write_text(
+        "from forge import tool\nfrom forge.agent import Agent\n\n\n@tool(approval=True)\n"
+        'def refund(order: int) -> str:\n    """Refund an order."""\n    return "refunded"\n\n\n'
+        'desk = Agent("desk", tools=[refund], backend="http://127.0.0.1:9")\n'
+    )
+    task.write_text('task = "Refund order 7."\nagent = "desk.py:desk"\n[limits]\ntools = ["refund"]\n')
+    with scripted_server(task.parent, [calling("refund", order=7), DONE]) as address:
+        words = ["agent", "run", "task.toml", *options(address)]
+        done = forge(*words, "--journal", "run.jsonl", cwd=task.parent)
+        assert (done.returncode, json.loads(done.stdout)["outcome"]) == (5, "needs_person"), done.stderr
+        assert "in a terminal, forge resume or forge agent run --resume" in done.stderr
+        ours, theirs = pty.openpty()
+        command = [sys.executable, "-m", "forge", *words, "--resume", "run.jsonl"]
+        env, silent = environment(task.parent), subprocess.DEVNULL
+        with subprocess.Popen(command, cwd=task.parent, stdin=theirs, stdout=theirs, stderr=silent, env=env) as running:
+            os.close(theirs)
+            os.write(ours, b"y\n")
+            code = running.wait(60)
+        shown = os.read(ours, 65536).decode()
+        os.close(ours)
+    assert (code, "refund {" in shown) == (0, True), shown
+    assert '"outcome": "done"' in shown
+
+
+def test_an_agent_s_run_is_resumed_by_the_command_that_is_printed(tmp_path: Path) -> None:
+    desk = Agent("desk", backend=Scripted(["It is done."]))
+    run_sync(desk.workflow, "Go.", backend=desk.backend, journal=str(tmp_path / "run.jsonl")).unwrap()
+    (tmp_path / "desk.py").write_text(
+        'from forge.agent import Agent\n\ndesk = Agent("desk", backend="http://127.0.0.1:9")\n'
+    )
+    done = forge("resume", "desk.py:desk", "run.jsonl", "--backend", "http://127.0.0.1:9", cwd=tmp_path)
+    assert (done.returncode, "It is done." in done.stdout) == (0, True), done
