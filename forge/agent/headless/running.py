@@ -167,7 +167,10 @@ def task_workflow(task: AgentTask, agent: Agent, gates: Gates) -> tuple[Workflow
         system_prompt=prompt,
         on_text="nudge",
     )
-    return dataclasses.replace(built, limits=msgspec.structs.replace(built.limits, **limits.of_run())), bounds
+    spending = msgspec.structs.replace(built.limits, **limits.of_run())
+    # Nobody is there to stop a tool that hangs: with a timeout, it ends with the time of the run at the latest.
+    timed = [_timed(made, spending.max_seconds) for made in (*tools, *folder_tools)]
+    return dataclasses.replace(built, tools=timed, limits=spending), bounds
 
 
 def _not_there(task: AgentTask) -> Iterator[str]:
@@ -197,6 +200,13 @@ def _gated(made: Tool[..., object], gates: Gates) -> Tool[..., object]:
     if isinstance(function, Explicit):
         return Tool(Explicit(after_gates, function.signature, function.convert), made.spec, made.problems)
     return Tool(functools.wraps(function)(after_gates), made.spec, made.problems)
+
+
+def _timed(made: Tool[..., object], seconds: float | None) -> Tool[..., object]:
+    """The tool with that timeout, if it has none; an agent used as a tool keeps within the budget by itself."""
+    if seconds is None or made.spec.timeout is not None or made.spec.delegates:
+        return made
+    return Tool(made.function, msgspec.structs.replace(made.spec, timeout=seconds), made.problems)
 
 
 def _misnamed(limits: TaskLimits, effects: Mapping[str, ToolEffect]) -> Iterator[str]:

@@ -214,6 +214,16 @@ def test_a_limit_of_model_calls_is_an_outcome_of_its_own(repo: Path) -> None:
     assert (record.outcome, record.exit_code) == ("limit_reached", 4)
 
 
+def test_a_limit_of_seconds_ends_the_command_that_is_running(repo: Path) -> None:
+    wait = [sys.executable, "-c", "import time; time.sleep(600)"]
+    limits = f"max_seconds = 0.3\ncommands = [{msgspec.json.encode(wait).decode()}]"
+    record, _ = worked(task_file(repo, limits, gate=None), call("run_command", command=wait))
+    assert record.seconds < 60
+    assert (record.outcome, record.exit_code) == ("needs_person", 5), "half of it was done, nobody knows which"
+    assert [one.tool for one in record.unknown] == ["run_command"]
+    assert "budget of seconds is spent" in record.reason
+
+
 def test_an_existing_file_is_not_replaced_where_lines_are_counted(repo: Path) -> None:
     whole = call("write_file", path="src/calc.py", content="")
     record, model = worked(task_file(repo, "write = ['src']\nmax_lines = 3"), whole, READ, MEND, DONE)
