@@ -207,8 +207,8 @@ def tell_undeclared(workflow: str, tools: tuple[str, ...]) -> None:
     if tools:
         logging.getLogger("forge").warning(
             '%s: no tool is declared with effect="read", so forge cannot tell which tools write, and the rules of '
-            'plain requests (docs/guards.md) are off: the same call may run again. Say effect="read" of the tools that only '
-            "read; name those that write in optional_steps, or give them a rule: %s",
+            'plain requests (docs/guards.md) are off: the same call may run again. Say effect="read" of the tools that '
+            "only read; name those that write in optional_steps, or give them a rule: %s",
             workflow,
             ", ".join(tools),
         )
