@@ -319,7 +319,7 @@ def test_the_developer_is_told_that_no_rule_holds_where_no_tool_declares_that_it
     script = [call("drop", order="A"), call("end")]
     with caplog.at_level(logging.WARNING, "forge"):
         for options in ({"tools": [drop, end]}, {"tools": [drop, end], "optional_steps": "drop"}):
-            made = Workflow(f"undeclared{len(options)}", **options, terminal_tool="end")  # type: ignore[arg-type]
+            made = Workflow(f"undeclared{len(options)}", **options, terminal_tool="end")
             for _ in range(2):
                 run_sync(made, "Drop A.", backend=Scripted(script)).unwrap()
     (said,) = [record.getMessage() for record in caplog.records]
