@@ -26,9 +26,6 @@ from forge.journal.file import refuse_taken
 from forge.journal.summary import glance
 from forge.runtime.watching import Watching
 
-_NOT_OVER = frozenset({"halted", "needs_person", "cancelled"})
-"""Outcomes after which the run can be resumed."""
-
 _SHOWN = frozenset({"halted", "limit_reached", "cancelled"})
 """Outcomes whose reason was already shown as the last row of the run."""
 
@@ -84,11 +81,11 @@ def run_headless(options: argparse.Namespace) -> int:
     for refused in record.violations:
         arguments = printable(bytes(refused.arguments).decode())
         console.say(f"refused: {refused.tool} {arguments}", "yellow")
+    for begun in record.unknown:
+        console.say(f"outcome unknown: {begun.tool} {printable(bytes(begun.arguments).decode())}", "yellow")
     why = "" if record.outcome in _SHOWN else f": {printable(record.reason or record.result)}"
     console.say(Text.assemble((record.outcome.replace("_", " "), "bold"), why))
-    # A run that ended with a question in words is over; one that lacks a person's decision is not.
-    over = record.outcome == "needs_person" and journal.exists() and glance(journal).state != "open"
-    if record.outcome in _NOT_OVER and journal.exists() and not over:
+    if journal.exists() and (record.outcome == "cancelled" or glance(journal).state == "open"):
         console.say(_going_on(options, journal))
     return record.exit_code
 

@@ -47,12 +47,13 @@ def accepted(workflow: Workflow, state: State) -> State:
         raise ForgeError("this workflow cannot resume from that state: " + "; ".join(problems))
     match state.phase:
         case Awaiting(effect=Execute(calls=calls) as effect) as phase:
+            own = state.ledger.budget
             specs = [spec for call in calls if (spec := workflow.rules.tool(call.name))]
             decided = replace(
                 effect,
                 run=state.run,
                 retriable=all(spec.retriable for spec in specs),
-                budget=state.ledger.budget if any(spec.delegates for spec in specs) else None,
+                budget=own if own.seconds is not None or any(spec.delegates for spec in specs) else None,
             )
             return state.to(replace(phase, effect=decided))
         case Vetted() as phase:

@@ -162,8 +162,31 @@ def test_sigterm_ends_it_with_a_record_and_the_command_that_goes_on(task: Path) 
             running.send_signal(signal.SIGTERM)
             out, err = running.communicate()
     assert running.returncode == 143
-    assert (json.loads(out)["outcome"], json.loads(out)["exit_code"]) == ("cancelled", 143)
+    record, wait = json.loads(out), {"command": ["sh", "-c", "echo here > pipe; sleep 600"]}
+    assert (record["outcome"], record["exit_code"], record["commands"]) == ("cancelled", 143, [])
+    assert record["unknown"] == [{"tool": "run_command", "arguments": wait}]
     assert f"To resume it: forge agent run task.toml --resume run.jsonl --backend {address} --mode native" in err
+
+
+def test_a_command_that_was_killed_while_it_ran_leaves_an_unknown_outcome_to_a_person(task: Path) -> None:
+    os.mkfifo(task.parent / "pipe")
+    run = ["sh", "-c", "echo here > pipe; sleep 600"]
+    task.write_text(task.read_text().replace("[limits]", f"[limits]\ncommands = [{json.dumps(run)}]"))
+    words = ["agent", "run", "task.toml", "--journal", "run.jsonl"]
+    with scripted_server(task.parent, [calling("run_command", command=run), READ, MEND, DONE]) as address:
+        command = [sys.executable, "-m", "forge", *words, *options(address)]
+        with subprocess.Popen(
+            command, cwd=task.parent, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environment(task.parent)
+        ) as running:
+            assert (task.parent / "pipe").read_text() == "here\n", "the command is running"
+            running.send_signal(signal.SIGKILL)
+        done = forge("agent", "run", "task.toml", "--resume", "run.jsonl", *options(address), cwd=task.parent)
+    record = json.loads(done.stdout)
+    assert (done.returncode, record["outcome"], record["result"]) == (5, "needs_person", "Mended.")
+    assert record["unknown"] == [{"tool": "run_command", "arguments": {"command": run}}]
+    assert "nobody knows whether an interrupted call took effect: run_command" in record["reason"]
+    assert f"outcome unknown: run_command {json.dumps({'command': run}, separators=(',', ':'))}" in done.stderr
+    assert "To resume it" not in done.stderr, "the run is over"
 
 
 def test_completion_and_help_know_it(capsys: pytest.CaptureFixture[str]) -> None:
