@@ -249,14 +249,10 @@ def explain(halt: Halt) -> str:
         case halts.OutcomeUnknown(tool=tool, arguments=arguments, reason=reason):
             return (
                 f"{tool} {arguments} was started before the run was interrupted, and its outcome is unknown"
-                f"{f' ({reason})' if reason else ''}. Find out whether it took effect, then resume the run with "
-                "somebody to ask (ask=…; in a terminal, forge resume)"
+                f"{f' ({reason})' if reason else ''}. Find out whether it took effect, then {_WITH_SOMEBODY}"
             )
         case halts.ApprovalNeeded(tool=tool, arguments=arguments, reason=reason):
-            return (
-                f"{tool} {arguments} needs a person's approval, and {reason}. Resume the run with "
-                "somebody to ask (ask=…; in a terminal, forge resume)"
-            )
+            return f"{tool} {arguments} needs a person's approval, and {reason}. To decide it, {_WITH_SOMEBODY}"
         case halts.Unsure(tool=tool, arguments=arguments, confidence=confidence, below=below):
             known = "nothing is known of how sure it was" if confidence is None else f"it was {confidence:.0%} sure"
             return (
@@ -271,6 +267,12 @@ def explain(halt: Halt) -> str:
             return f"cancelled after {quantity(turns, 'model call')}"
         case _:
             assert_never(halt)
+
+
+_WITH_SOMEBODY = (
+    "resume the run with somebody to ask (ask=…; in a terminal, forge resume or forge agent run --resume; a durable "
+    "run: retry it, then answer)"
+)
 
 
 def _ended(words: str) -> str:

@@ -48,7 +48,12 @@ def _spent(budget: Budget) -> Spent | None:
         return "tokens"
     if budget.cost is not None and budget.cost <= 0:
         return "cost"
-    return "seconds" if budget.seconds is not None and budget.seconds <= 0 else None
+    return "seconds" if out_of_time(budget) else None
+
+
+def out_of_time(budget: Budget) -> bool:
+    """Whether the seconds are spent: not even a tool call may start."""
+    return budget.seconds is not None and budget.seconds <= 0
 
 
 def with_budget(state: State, budget: Budget) -> State:

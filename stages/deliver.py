@@ -74,9 +74,9 @@ def _answered(state: State, phase: Awaiting, outcome: Outcome) -> Result[State, 
                 return Success(state.note(fallback=fault.detail).to(Ready()))
             return Failure(BackendFailed(fault=fault, attempts=outcome.attempts))
         case Approved() | Rejected() if isinstance(effect, Ask) and outcome.digest == effect.digest:
-            return Success(_decided(state, phase.batch, effect, outcome))
+            return Success(_decided(state, _with_answer(phase.batch, effect), effect, outcome))
         case Settled() if isinstance(effect, Ask) and effect.in_doubt and outcome.digest == effect.digest:
-            ledger, executed = settled_outcome(state.ledger, phase.batch, effect, outcome)
+            ledger, executed = settled_outcome(state.ledger, _with_answer(phase.batch, effect), effect, outcome)
             return Success(replace(state, ledger=ledger, phase=executed))
         case Unanswered() if isinstance(effect, Ask) and outcome.digest == effect.digest:
             call, unsure, reason = effect.call, effect.in_doubt, outcome.reason
@@ -167,6 +167,22 @@ def reopened(state: State) -> State:
             return state
 
 
+def asking_again(state: State, halt: Halt) -> State | None:
+    """The state in which a run that halted without a person's decision asks for it again; None for any other halt.
+
+    A rejected call whose outcome is unknown was left open, and is asked about again. Other rejections stay.
+    """
+    match halt, state.phase:
+        case ApprovalNeeded() | OutcomeUnknown(), Awaiting(effect=Ask()):
+            return state
+        case OutcomeUnknown(), _:
+            unknown = {call_digest(call) for call in state.ledger.in_doubt}
+            rejected = tuple(digest for digest in state.ledger.rejected if digest not in unknown)
+            return None if rejected == state.ledger.rejected else state.note(rejected=rejected)
+        case _:
+            return None
+
+
 def cut_short(call: ToolCall, awaited: Effect | None) -> CallResult:
     """The answer to a call of an interrupted run."""
     if not isinstance(awaited, Execute) or call not in awaited.calls:
@@ -174,6 +190,10 @@ def cut_short(call: ToolCall, awaited: Effect | None) -> CallResult:
     if awaited.retriable:
         return NotRun(call_id=call.id, reason=f"{call.name}: {_NOT_READ}")
     return InDoubt(call_id=call.id, reason=nudges.in_doubt(call.name, _NOT_READ))
+
+
+def _with_answer(batch: Batch, ask: Ask) -> Batch:
+    return replace(batch, answered=(*batch.answered, ask.digest))
 
 
 def _decided(state: State, batch: Batch, ask: Ask, decision: Approved | Rejected) -> State:

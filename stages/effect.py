@@ -127,7 +127,8 @@ class Execute(Struct, frozen=True, kw_only=True, gc=False, tag="execute"):
     """Run these calls concurrently: several reads, or one call alone.
 
     `run` is the ID of their run. `retriable`: safe to retry if the outcome is unknown, because they only read or are
-    idempotent. `budget` is the run's remaining budget, for tools that spend it themselves (`ToolSpec.delegates`).
+    idempotent. `budget` is the run's remaining budget, for tools that spend it themselves (`ToolSpec.delegates`) and
+    for the time that calls may take.
     `continued`: the call asked the user a question, and continues with the answer.
     """
 
@@ -343,7 +344,7 @@ class Rejected(Struct, frozen=True, kw_only=True, gc=False, tag="rejected"):
 class Settled(Struct, frozen=True, kw_only=True, gc=False, tag="settled"):
     """Whether the call in `Ask.in_doubt` took effect, and its `result`, if known.
 
-    If it did, the call in question does not run. If not, it runs unless something else forbids it.
+    If it did, the call in question does not run. If not, it runs, after another approval if its tool needs one.
     """
 
     digest: str

@@ -90,7 +90,7 @@ def enforce(
                 return verdict.halt
             if problem := problem_with_edit(verdict, phase):
                 return state.to(edit_refused(phase, problem))
-        return state.to(edit_accepted(phase))
+        return edit_accepted(state, phase)
 
     @on(Vetted, Edited)
     def stage(state: State, phase: Vetted | Edited) -> State | Halt:

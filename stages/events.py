@@ -124,11 +124,15 @@ class ApprovalAsked(Struct, frozen=True, kw_only=True, tag="approval_asked"):
 
 
 class ApprovalAnswered(Struct, frozen=True, kw_only=True, tag="approval_answered"):
-    """The person has answered, or nobody did (not approved). `arguments` are the approved ones, possibly edited."""
+    """The person has answered, or nobody did (not approved). `arguments` are the approved ones, possibly edited.
+
+    `happened`: whether the earlier call took effect, if that was settled. If it did, this call does not run.
+    """
 
     call_id: str
     approved: bool
     arguments: str = ""
+    happened: bool | None = None
 
 
 class ToolProgressed(Struct, frozen=True, kw_only=True, tag="tool_progressed"):
@@ -439,9 +443,12 @@ def _answers(before: State, outcome: Outcome | None) -> tuple[Event, ...]:
         case Awaiting(effect=Ask(call=call)), Approved(edited=edited):
             arguments = call.arguments if edited is None else edited
             return (ApprovalAnswered(call_id=call.id, approved=True, arguments=arguments),)
-        case Awaiting(effect=Ask(call=call)), Settled(happened=False):
-            return (ApprovalAnswered(call_id=call.id, approved=True, arguments=call.arguments),)
-        case Awaiting(effect=Ask(call=call)), Rejected() | Settled() | Unanswered():
+        case Awaiting(effect=Ask(call=call)), Settled(happened=True):
+            return (ApprovalAnswered(call_id=call.id, approved=False, happened=True),)
+        case Awaiting(effect=Ask(call=call)), Settled():
+            arguments = call.arguments
+            return (ApprovalAnswered(call_id=call.id, approved=True, arguments=arguments, happened=False),)
+        case Awaiting(effect=Ask(call=call)), Rejected() | Unanswered():
             return (ApprovalAnswered(call_id=call.id, approved=False),)
         case _:
             return ()

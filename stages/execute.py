@@ -5,6 +5,7 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from stages import nudges
+from stages.budget import out_of_time
 from stages.effect import Execute, Failed, NotRun, Paused
 from stages.execution import (
     Specs,
@@ -39,8 +40,8 @@ def execute(rules: Rules) -> Stage:
     """Request the calls of a Vetted state; in an Executed one, the next group, or record the whole batch.
 
     The next phase is Awaiting, until every call has its result; then Ready, or Done if a terminal tool succeeded or a
-    call asked the user a question. Halts with `ToolsFailing` once tools have failed too often. A Vetted state that
-    `enforce` has not allowed stays as it is.
+    call asked the user a question. Calls for which no time is left are answered as not run. Halts with `ToolsFailing`
+    once tools have failed too often. A Vetted state that `enforce` has not allowed stays as it is.
     """
     specs = {tool.name: tool for tool in rules.tools}
     recalls = RECALL in rules.tools
@@ -67,7 +68,10 @@ def execute(rules: Rules) -> Stage:
         batch = without_terminal(without_lost_pauses(batch, specs) if pauses else batch, specs)
         if pauses and (paused := paused_call(batch)):
             return state.to(_questioned(state, batch, paused, specs))
-        if left := unanswered_calls(batch):
+        left = unanswered_calls(batch)
+        if left and out_of_time(state.ledger.budget):
+            batch = batch.with_results(*(NotRun(call_id=c.id, reason=nudges.out_of_time(c.name)) for c in left))
+        elif left:
             return state.to(_awaiting(state, batch, next_group(left, specs, rules.calls.max_parallel), specs))
         new = batch_record(batch)
         ledger = with_calls(state.ledger, new.successes, new.attempts, repeating)
@@ -99,10 +103,10 @@ def _awaiting(state: State, batch: Batch, group: tuple[ToolCall, ...], specs: Sp
         spec = specs.get(call.name)
         unsure = unknown_outcome(spec, state.ledger) if spec is not None else None
         if (unsure or (spec is not None and spec.approval)) and call.id not in batch.approved:
-            return Awaiting(effect=question(call, unsure), batch=batch)
+            return Awaiting(effect=question(call, unsure, answered=batch.answered), batch=batch)
         retriable = retriable and spec is not None and spec.retriable
         delegates = delegates or (spec is not None and spec.delegates)
-    budget = state.ledger.budget if delegates else None
+    budget = state.ledger.budget if delegates or state.ledger.budget.seconds is not None else None
     return Awaiting(effect=Execute(calls=group, run=state.run, retriable=retriable, budget=budget), batch=batch)
 
 

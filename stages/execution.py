@@ -25,7 +25,7 @@ from stages.effect import (
     Succeeded,
     Unresolved,
 )
-from stages.message import Kind, Message, Status, Tool, ToolCall, User
+from stages.message import Kind, Message, Status, Tool, ToolCall, User, call_id
 from stages.nudges import after_answer
 from stages.objection import Objection, render
 from stages.order import Use, judged_by
@@ -46,14 +46,18 @@ def call_digest(call: ToolCall) -> str:
     return hashlib.sha256(f"{call.name}\0{canonical(call.arguments)}".encode()).hexdigest()
 
 
-def question(call: ToolCall, in_doubt: ToolCall | None = None, problem: str = "") -> Ask:
-    """The question whether this call may run.
+def question(
+    call: ToolCall, in_doubt: ToolCall | None = None, problem: str = "", answered: Collection[str] = ()
+) -> Ask:
+    """The question whether this call may run. `answered`: the digests of the questions of its batch that were answered.
 
-    An answer that arrives twice must not answer the next question, which may be about the same call: approving a call
-    is one thing, approving it again after it may have run is another. So the digest differs between them.
+    An answer that arrives twice must not answer the next question, which may be the same one: approving a call is one
+    thing, approving it again after it may have run is another. So no two questions of a run have the same digest.
     """
     about = (call_digest(call), call.id, in_doubt.id if in_doubt else "", "edited" if problem else "")
     digest = hashlib.sha256("\0".join(about).encode()).hexdigest()
+    while digest in answered:
+        digest = hashlib.sha256(digest.encode()).hexdigest()
     return Ask(call=call, digest=digest, in_doubt=in_doubt, problem=problem)
 
 
@@ -299,16 +303,22 @@ def edit_refused(phase: Edited, problem: str) -> Awaiting | Executed:
     """Ask the person once more, with what is wrong; the second time, the call is answered as not run."""
     ask, batch = phase.ask, phase.batch
     if not ask.problem:
-        return Awaiting(effect=question(ask.call, ask.in_doubt, problem), batch=batch)
+        return Awaiting(effect=question(ask.call, ask.in_doubt, problem, batch.answered), batch=batch)
     unrun = NotRun(call_id=ask.call.id, reason=nudges.badly_edited(ask.call.name, problem))
     return Executed(batch=batch.with_results(unrun))
 
 
-def edit_accepted(phase: Edited) -> Executed:
-    """Approve the call as the person edited it."""
-    batch, call = phase.batch, _edited_call(phase)
-    calls = tuple(call if c.id == call.id else c for c in batch.calls)
-    return Executed(batch=replace(batch, said=replace(batch.said, calls=calls), approved=(*batch.approved, call.id)))
+def edit_accepted(state: State, phase: Edited) -> State:
+    """Approve the call as the person edited it.
+
+    If it was started before, with other arguments, it gets another id: its outcome stays unknown under the old one.
+    """
+    batch, old, call = phase.batch, phase.ask.call, _edited_call(phase)
+    if old in state.ledger.in_doubt and call_digest(call) != call_digest(old):
+        state = state.note(ids=state.ledger.ids + 1)
+        call = replace(call, id=call_id(state.ledger.ids))
+    said = replace(batch.said, calls=tuple(call if c.id == old.id else c for c in batch.calls))
+    return state.to(Executed(batch=replace(batch, said=said, approved=(*batch.approved, call.id))))
 
 
 def calls_to_judge(phase: Edited) -> tuple[ToolCall, ...]:
@@ -372,7 +382,8 @@ def settled_outcome(ledger: Ledger, batch: Batch, ask: Ask, found: Settled) -> t
     """The ledger and the phase once a person has found out whether the call took effect.
 
     If it did, it counts as a success. Its result answers the call that was asked about if both are the same; a
-    different call is not run, because the model chose it without knowing. If it did not take effect, the call runs.
+    different call is not run, because the model chose it without knowing. If it did not take effect, the call
+    runs; if its tool needs approval, a person is asked first, because an approval is for one attempt.
     """
     unsure = ask.in_doubt
     if unsure is None:

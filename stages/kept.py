@@ -25,7 +25,8 @@ class Kept(Generic[T]):
 
     def __init__(self, name: str, kind: type[T], start: T) -> None:
         self.name, self.start = name, start
-        self._decoder, self._encoded = msgspec.json.Decoder(kind), Raw(msgspec.json.encode(start))
+        self._decoder = msgspec.json.Decoder(kind)
+        self._encoded = self._as_json(start)
 
     def __repr__(self) -> str:
         """Its name."""
@@ -44,7 +45,18 @@ class Kept(Generic[T]):
             ) from None
 
     def put(self, state: State, value: T) -> State:
-        """The state with this value; putting `start` removes the entry."""
+        """The state with this value; putting `start` removes the entry. KeptError if `get` could not read it."""
         others = tuple(one for one in state.kept if one[0] != self.name)
-        new = () if value == self.start else ((self.name, Raw(msgspec.json.encode(value))),)
+        new = () if value == self.start else ((self.name, self._as_json(value)),)
         return state if not others and not new and not state.kept else replace(state, kept=(*others, *new))
+
+    def _as_json(self, value: T) -> Raw:
+        try:
+            written = msgspec.json.encode(value)
+            decode(self._decoder, written)
+        except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
+            raise KeptError(
+                f"{value!r:.100} cannot be kept as {self.name!r}: {error}; keep a value of the type that its Kept was "
+                "made with, and make it with a type that msgspec can write as JSON"
+            ) from None
+        return Raw(written)

@@ -137,6 +137,11 @@ def tool_failed(message: str) -> str:
     return f"[ToolFailed] {message}{stop} Do not repeat this call; adapt your plan."
 
 
+def out_of_time(name: str) -> str:
+    """The call was not run, because the budget's seconds are spent."""
+    return f"{name} was not run, because the time for this task was up. Call it again if it is still needed."
+
+
 def in_doubt(name: str, why: str) -> str:
     """The call was started and has no result; `why` says what happened."""
     return (

@@ -453,8 +453,19 @@ def unneeded_writes(rules: Rules, named: Collection[str] = ()) -> tuple[str, ...
 
     Rules are prerequisites, order, grounded values, calculations and approval. Empty if no tool declares that it reads.
     """
-    if not any(tool.effect == "read" and tool != RECALL for tool in rules.tools):
-        return ()
+    return _without_a_part(rules, named) if _declares_reads(rules) else ()
+
+
+def undeclared_writes(rules: Rules, named: Collection[str] = ()) -> tuple[str, ...]:
+    """The tools that may be such writes, if no tool declares that it reads; else none."""
+    return () if _declares_reads(rules) else _without_a_part(rules, named)
+
+
+def _declares_reads(rules: Rules) -> bool:
+    return any(tool.effect == "read" and tool != RECALL for tool in rules.tools)
+
+
+def _without_a_part(rules: Rules, named: Collection[str]) -> tuple[str, ...]:
     ordered = (name for use in rules.order for name in use.names)
     ruled = (t.name for t in rules.tools if t.prerequisites or t.grounded or t.calculated or t.approval)
     sources = (name for tool in rules.tools for bound in tool.grounded for name in bound.sources)

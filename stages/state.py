@@ -127,14 +127,16 @@ class Batch(Struct, frozen=True, kw_only=True, gc=False):
     `judged`: the results that the stage `execute` has judged as they came. Code that cuts a run short does not know the
     rules, and records the successes by these.
 
-    `approved`: IDs of calls that a person approved. `notice`: a text for the model after the results, if its reply was
-    cut off within a call. `heard`: what the user said in the meantime (`effect.Results`).
+    `approved`: IDs of calls that a person approved. `answered`: digests of the questions that a person has answered.
+    `notice`: a text for the model after the results, if its reply was cut off within a call. `heard`: what the user
+    said in the meantime (`effect.Results`).
     """
 
     said: Assistant = Assistant()
     results: tuple[CallResult, ...] = ()
     judged: tuple[JudgedResult, ...] = ()
     approved: tuple[str, ...] = ()
+    answered: tuple[str, ...] = ()
     notice: str = ""
     heard: tuple[str, ...] = ()
 

@@ -1,5 +1,6 @@
 """The testing kit: each law is broken once on purpose, and the kit says which, on what, and what to do."""
 
+import random
 import subprocess
 import sys
 from collections.abc import Callable
@@ -314,12 +315,17 @@ def counts_itself(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
     return []
 
 
+def at_random(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
+    return blocking()(state, calls) if random.random() < 0.1 else []  # noqa: S311 - the mistake
+
+
 BROKEN_GUARDS: list[tuple[str, Guard, str]] = [
     ("ask_guard", looks_at_the_first, "a batch may be empty"),
     ("ask_guard", says_true, "it returned True"),
     ("guard_input_unchanged", mends_a_call, "a guard only reads"),
     ("guard_input_unchanged", counts_itself, "a guard only reads"),
     ("guard_deterministic", alternating(), "the ledger counts earlier refusals"),
+    ("guard_deterministic", at_random, "the ledger counts earlier refusals"),
     ("ask_guard", names_another, "objected to ToolCall(id='call_7'"),
     ("says_something", blocking(text=" "), "its text for "),
     ("ask_guard", blocking(kind=Kind.TOOL_RESULT), "the kinds are: prerequisite_nudge"),

@@ -112,6 +112,7 @@ class Approver:
 
     def __init__(self, face: "Face") -> None:
         self._face = face
+        self._typed = ""
         self.always = set[str]()
 
     async def __call__(self, question: Ask) -> Answer:
@@ -125,7 +126,8 @@ class Approver:
         found = decided(question, await self._answer(question, lines, height))
         if isinstance(found, EditWanted):
             prompt = "change the arguments; an empty line is a no"
-            found = edited(question, await self._face.answer((), prompt, found.text))
+            text = await self._face.answer((), prompt, self._typed if question.problem else found.text)
+            self._typed, found = text or "", edited(question, text)
         if found.always:
             self.always.add(tool)
         return found.answer

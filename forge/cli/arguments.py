@@ -412,14 +412,18 @@ def _durable_verbs(verbs: _Verbs) -> None:
         "--happened", nargs="?", const="", metavar="RESULT", help="the call with the unknown outcome took effect"
     )
     said.add_argument(
-        "--did-not-happen", action="store_true", help="the call with the unknown outcome had no effect; run it"
+        "--did-not-happen",
+        action="store_true",
+        help="the call with the unknown outcome had no effect; run it, or ask again if it needs approval",
     )
     answer.add_argument("--arguments", metavar="JSON", help="with --approve: run the call with these arguments instead")
     answer.add_argument(
-        "--digest", help="only answer this question; fail if the run asks another (default: the current question)"
+        "--digest",
+        help="only answer this question, given by the first characters of its digest; fail if the run asks another "
+        "(default: the current question)",
     )
     _of_run(verbs, "cancel", "cancel a run; it ends as soon as the current step can be stopped")
-    _of_run(verbs, "retry", "resume a run that failed, or whose model's server gave no answer")
+    _of_run(verbs, "retry", "resume a run that failed, or to which the model's server or a person gave no answer")
     upgrade = _verb(verbs, "upgrade", "resume runs started by another version of forge", _UPGRADE)
     upgrade.add_argument("runs", nargs="*", metavar="RUN", help="ids printed by forge runs start (default: all)")
 

@@ -70,8 +70,8 @@ COMMANDS = (
     Command(
         name="resume",
         summary="resume an interrupted run",
-        about="Resumes a run from its journal after a crash, Ctrl-C or an unreachable server, and continues the\n"
-        "journal. Completed calls are not repeated (docs/tools.md). Use the same model and options.",
+        about="Resumes a run of a workflow or agent from its journal after a crash, Ctrl-C or an unreachable server,\n"
+        "and continues the journal. Completed calls are not repeated (docs/tools.md). Use the same model and options.",
         examples=(
             "forge resume flow.py:support run.jsonl --backend http://127.0.0.1:8080",
             "forge resume demo run.jsonl --backend local --seed 7",

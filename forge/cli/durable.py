@@ -28,6 +28,9 @@ _T = TypeVar("_T")
 
 _COLOURS = {"completed": "green", "waiting": "yellow", "failed": "red", "halted": "red"}
 
+_SHORT = 12
+"""Characters of a digest in a printed command, which must fit on a line to be copied."""
+
 _IDLE = 0.5
 """Seconds between checks for remaining runs."""
 
@@ -147,7 +150,9 @@ def run_answer(options: argparse.Namespace) -> int:
         known = await runs.get(options.run)
         if known.question is None:
             raise ForgeError(f"the run {known.id} has no open question; it is {known.state}")
-        digest, given = options.digest or known.question.digest, options.arguments
+        digest, given = known.question.digest, options.arguments
+        if options.digest and not digest.startswith(options.digest):
+            digest = options.digest  # which is refused
         answer: Approved | Rejected | Settled = Approved(digest=digest, edited=given)
         if options.reject is not None:
             answer = Rejected(digest=digest, reason=options.reject)
@@ -235,6 +240,9 @@ def _show(console: Console, run: Run) -> None:
         console.show(LabelledText("message", printable(run.message)))
     if run.outcome is not None:
         console.show(LabelledText("done", printable(ending(run.outcome))))
+    for call in run.in_doubt:
+        sentence = f"{call.name} {call.arguments} was started and may have taken effect"
+        console.show(LabelledText("unknown", printable(sentence)))
     if run.retriable:
         console.show(LabelledText("retry", f"forge runs retry {run.id}"))
     if (asks := run.question) is None:
@@ -246,4 +254,5 @@ def _show(console: Console, run: Run) -> None:
     console.show(LabelledText("digest", asks.digest))
     ways = ("--happened [RESULT]", "--did-not-happen") if unsure is not None else ("--approve", "--reject REASON")
     for way in ways:
-        console.show(LabelledText("answer", f"forge runs answer {run.id} {way}"))
+        command = f"forge runs answer {run.id} --digest {asks.digest[:_SHORT]} {way}"
+        console.show(LabelledText("answer", command))

@@ -11,7 +11,9 @@ import msgspec
 from rich.text import Text
 
 from forge.agent.headless import read_task, run_task
+from forge.cli.approval import Approver
 from forge.cli.arguments import fill_agent_run
+from forge.cli.chat.faces import PlainFace
 from forge.cli.console import Console, print_json, printable
 from forge.cli.lines import View
 from forge.cli.options import backend_of, refuse_unwritable
@@ -21,10 +23,8 @@ from forge.cli.run import load_agent, new_journal
 from forge.cli.signals import StopSignals, handling
 from forge.errors import ForgeError
 from forge.journal.file import refuse_taken
+from forge.journal.summary import glance
 from forge.runtime.watching import Watching
-
-_NOT_OVER = frozenset({"halted", "needs_person", "cancelled"})
-"""Outcomes after which the run can be resumed."""
 
 _SHOWN = frozenset({"halted", "limit_reached", "cancelled"})
 """Outcomes whose reason was already shown as the last row of the run."""
@@ -51,7 +51,10 @@ def run_headless(options: argparse.Namespace) -> int:
         asked = argparse.Namespace(**{**vars(options), "backend": named, "model": model})
         backend = backend_of(asked, progress) if agent is None or named is not None else agent.backend
         console.say(Text.assemble(("task", "bold"), f": {printable(task.task)}"))
+        again = options.resume is not None
         watching: Watching = {"on_event": view}
+        if again and sys.stdin.isatty() and sys.stdout.isatty():
+            watching["ask"] = Approver(PlainFace())
         if console.is_terminal:
             watching["on_chunk"] = view.stream
 
@@ -60,7 +63,6 @@ def run_headless(options: argparse.Namespace) -> int:
             return "\n".join(("\naborted", *on, ""))
 
         stop = StopSignals(view.stopping, last_words)
-        again = options.resume is not None
         work = partial(run_task, task, journal_file=journal, agent=agent, backend=backend, resume=again)
         with handling(stop):
             record = asyncio.run(stop.run(lambda watching: work(**watching), watching))
@@ -79,9 +81,11 @@ def run_headless(options: argparse.Namespace) -> int:
     for refused in record.violations:
         arguments = printable(bytes(refused.arguments).decode())
         console.say(f"refused: {refused.tool} {arguments}", "yellow")
+    for begun in record.unknown:
+        console.say(f"outcome unknown: {begun.tool} {printable(bytes(begun.arguments).decode())}", "yellow")
     why = "" if record.outcome in _SHOWN else f": {printable(record.reason or record.result)}"
     console.say(Text.assemble((record.outcome.replace("_", " "), "bold"), why))
-    if record.outcome in _NOT_OVER and journal.exists():
+    if journal.exists() and (record.outcome == "cancelled" or glance(journal).state == "open"):
         console.say(_going_on(options, journal))
     return record.exit_code
 

@@ -305,8 +305,9 @@ def prompt_values(given: Sequence[str]) -> dict[str, str]:
 
 
 def resume_workflow(options: argparse.Namespace) -> int:
-    """Resume a run of a user's workflow; returns the exit code."""
-    workflow = load_workflow(options.workflow)
+    """Resume a run of a user's workflow or agent; returns the exit code."""
+    served = load_served(options.workflow)
+    workflow = served.workflow if isinstance(served, Agent) else served
     journal: Path = options.journal
     done = len(read_journal(journal).entries)
 

@@ -84,7 +84,7 @@ class Begun(Struct, frozen=True, kw_only=True, tag="begun"):
 class Next(Struct, frozen=True, kw_only=True, tag="next", omit_defaults=True):
     """The end of a segment: the run continues in the one with that number.
 
-    `retried`: the run had halted here because its model's server gave no answer, and makes that model call again.
+    `retried`: the run had halted here because its model's server or a person gave no answer, and asks again.
     """
 
     number: int

@@ -59,11 +59,12 @@ from forge.outcome import Finished, Halted
 from forge.runtime.questions import asking
 from forge.runtime.runs import accepted
 from forge.workflow.workflow import Workflow
-from stages.effect import Ask, Results, Unanswered
+from stages.deliver import asking_again
+from stages.effect import Ask, Results, Settled, Unanswered, Undelivered
 from stages.events import Stamped
-from stages.halt import BackendFailed, Halt
+from stages.halt import ApprovalNeeded, BackendFailed, Halt, OutcomeUnknown
 from stages.memory import with_facts
-from stages.message import User
+from stages.message import ToolCall, User
 from stages.state import Awaiting, Done, Ending, Ready, State
 
 Served = Workflow | Agent
@@ -92,6 +93,9 @@ _STATUSES: Mapping[How, Collection[str]] = {
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _CURSOR = re.compile(rf"([0-9]{{1,12}}\.[0-9]{{3}})/({_ID.pattern}:0)")
 
+RETRIABLE = (BackendFailed, ApprovalNeeded, OutcomeUnknown)
+"""The halts that `Runs.retry` continues: the model gave no answer, or a person did not decide."""
+
 _POLL = 0.2
 """Seconds between polls of a run."""
 
@@ -106,7 +110,8 @@ class Run(Struct, frozen=True, kw_only=True):
 
     `question`: what a waiting run asks, until the time `until`. `halt`: why it ended without reaching its goal.
     `owner`: who started it. `follows` and `followed_by` are the runs before and after it in its `conversation`.
-    `version`: the version of its step order. Only `get` sets `message`, which started the run, and `outcome`.
+    `version`: the version of its step order. Only `get` sets `message`, which started the run, `outcome`, and
+    `in_doubt`: the calls of an ended run whose outcome is unknown.
     """
 
     id: str
@@ -123,6 +128,7 @@ class Run(Struct, frozen=True, kw_only=True):
     halt: Halt | None = None
     message: str = ""
     outcome: Ending | None = None
+    in_doubt: tuple[ToolCall, ...] = ()
     conversation: str = ""
     follows: str = ""
     followed_by: str = ""
@@ -135,7 +141,7 @@ class Run(Struct, frozen=True, kw_only=True):
     @property
     def retriable(self) -> bool:
         """Whether `Runs.retry` resumes it."""
-        return self.state == "failed" or (isinstance(self.halt, BackendFailed) and not self.followed_by)
+        return self.state == "failed" or (isinstance(self.halt, RETRIABLE) and not self.followed_by)
 
 
 class Page(Struct, frozen=True, kw_only=True):
@@ -346,6 +352,12 @@ class Runs:
                 f"{question.call.arguments}, digest {question.digest}",
                 "not-asked",
             )
+        if isinstance(answer, Settled) and question.in_doubt is None:
+            raise RunError(
+                f"the run {run} does not ask whether a call happened, but whether {question.call.name} "
+                f"{question.call.arguments} may run; approve or reject it",
+                "not-asked",
+            )
         if isinstance(answer, Unanswered):
             raise ForgeError("Unanswered is set by the time-out only; use Approved, Rejected or Settled")
 
@@ -416,18 +428,19 @@ class Runs:
     async def retry(self, run: str) -> None:
         """Resume a run from its last recorded step, once what stopped it is fixed.
 
-        That is a run that failed, or that halted with `BackendFailed`: it makes the same model call again. RunError for
-        any other run, and for one that another run continues.
+        That is a run that failed, or that halted without an answer: with `BackendFailed` it makes the same model call
+        again, with `ApprovalNeeded` or `OutcomeUnknown` it asks the person again. RunError for any other run, and for
+        one that another run continues.
         """
         row = await self._last(run)
         end = _output(row)
-        if isinstance(end, SegmentEnd) and isinstance(end.halt, BackendFailed):
+        if isinstance(end, SegmentEnd) and isinstance(end.halt, RETRIABLE):
             await self._ask_again(row, end)
         elif _STATES.get(row.status) != "failed":
             known = await self.get(run)
             why = f": {known.problem}" if known.problem else ""
             raise RunError(
-                "only a run that failed, or whose model's server gave no answer, can be retried; "
+                "only a run that failed, or to which the model's server or a person gave no answer, can be retried; "
                 f"the run {run} is {known.state}{why}",
                 "wrong-state",
             )
@@ -435,7 +448,7 @@ class Runs:
             raise RunError(f"the run {run} is being retried already", "wrong-state")
 
     async def _ask_again(self, row: SegmentRow, end: SegmentEnd) -> None:
-        """Continue a run that halted without its model's answer: in another segment, which asks again.
+        """Continue a run that halted without an answer: in another segment, which asks again.
 
         The steps and events of the halt stay, so that readers only ever see more.
         """
@@ -443,18 +456,23 @@ class Runs:
         segment = await self._segment(row.id)
         steps = [step for step in await self.steps(row.id) if step.name == "setup"]
         prepared = (FIRST.decode(text_of(step.output)) for step in steps)
+        halted = unpacked(end.state)
+        state = halted if end.halt is None else asking_again(halted, end.halt) or halted
         following = replace(
             segment,
             number=segment.number + 1,
-            state=end.state,
+            state=packed(state),
             setup=next((one.setup for one in prepared if isinstance(one, Prepared)), segment.setup),
             heard=await self._heard(row),
         )
+        options = _options(following)
+        if isinstance(state.phase, Awaiting) and isinstance(state.phase.effect, Ask):
+            options["delay_seconds"] = segment.within
         successor = str(first.attributes.get("next", ""))
         if not await asyncio.to_thread(
             self._database.enqueue_after,
             row,
-            _options(following),
+            options,
             written(following),
             retried=written(Next(number=following.number, retried=True)),
             unless=segment_id(successor, 0),
@@ -527,8 +545,9 @@ class Runs:
                     case _:
                         pass
             end = _output(known[segment]) if segment in known else None
-            if isinstance(end, Next) and end.retried and steps[-1].name == "send":
-                entries.pop()  # that call is made again, in the next segment
+            retried = isinstance(end, Next) and end.retried
+            if retried and entries and isinstance(entries[-1].outcome, Undelivered | Unanswered):
+                entries.pop()  # the next segment asks again
         if header is None:
             raise RunError(f"the run {run} has no journal: it has not reached its model", "wrong-state")
         return Journal(header=header, entries=tuple(entries), pending=pending)
@@ -634,13 +653,15 @@ class Runs:
         asked = [one for one in unpacked(SEGMENT.decode(text).state).history if isinstance(one, User)] if text else []
         question = await self._question(last.id) if run.state == "waiting" else None
         end = _output(last)
-        phase = unpacked(end.state).phase if isinstance(end, SegmentEnd) and end.halt is None else None
+        ended = unpacked(end.state) if isinstance(end, SegmentEnd) else None
+        phase = ended.phase if ended and run.halt is None else None
         return replace(
             run,
             message=asked[-1].text if asked else "",
             question=question,
             until=_time(last.until) if question is not None and last.until else "",
             outcome=phase.outcome if isinstance(phase, Done) else None,
+            in_doubt=ended.ledger.in_doubt if ended else (),
         )
 
     async def _question(self, segment: str) -> Ask | None:
@@ -678,6 +699,8 @@ class EventReader:
             if not isinstance(end := _output(row), Next):
                 self.over = _state(row)[0] in _OVER
                 return found
+            if end.retried:
+                found += self._timeline.retried(row.updated)
             self._number, self._step = end.number, -1
 
 

@@ -128,6 +128,8 @@ class Performing:
         self._host, self._workflow, self._segment, self._cancel = host, workflow, segment, cancel
         self._nonce = uuid4().hex  # of this execution; recorded only where it begins a write
         self._state = unpacked(segment.state)
+        self._answers = segment.number > 0 and self._asks()
+        """Whether the segment begins with the answer to a question."""
         self._answer: Answer | None = None
         self._raised = Raised(segment.run, redacted=False)
         self._told: list[Stamped] = []
@@ -159,7 +161,7 @@ class Performing:
     async def _run(self, again: Again) -> Next | SegmentEnd:
         segment = self._segment
         # Read first, so that a run that fails below keeps its answer when retried.
-        if segment.number and self._asks():
+        if self._answers:
             said = await DBOS.recv_async(ANSWERS, timeout_seconds=0)
             self._answer = None if said is None else ANSWER.decode(said)
         if segment.definition != definition_digest(self._workflow):
@@ -255,7 +257,7 @@ class Performing:
 
     async def _performed(self, effect: Effect, perform: Callable[[], Awaitable[Outcome]], emitter: Emitter) -> Outcome:
         """The outcome of the effect, performed now or recorded before."""
-        opening = self._effects == 0 and self._segment.number > 0
+        opening = self._effects == 0 and self._answers
         if self._effects >= _EFFECTS or (isinstance(effect, Ask) and not opening):
             raise _Left
         self._effects += 1

@@ -12,7 +12,7 @@ from forge.journal.replaying import Step, delivered, step_after
 from forge.runtime.loop import cancelled
 from forge.workflow.turn import advanced, compiled_turn
 from forge.workflow.workflow import Workflow
-from stages.deliver import interrupt
+from stages.deliver import asking_again, interrupt
 from stages.effect import Outcome
 from stages.events import Connected, Event, RunHalted, Stamped, closing, following
 from stages.halt import BackendFailed, Halt
@@ -37,6 +37,15 @@ class Timeline:
     def fed(self, row: StepRow) -> list[Stamped]:
         """The events of the next step."""
         return [replace(one, time=one.time or row.ended) for one in self._events(row)]
+
+    def retried(self, time: float) -> list[Stamped]:
+        """The events with which a run that halted without a person's decision asks again, at that time."""
+        halt, state = self._step.halt, self._step.state
+        again = asking_again(state, halt) if halt else None
+        if again is None or again is state:
+            return []  # a question or model call that is repeated has no other state
+        self._step = Step(number=self._step.number, state=again)
+        return [replace(one, time=time) for one in self._advanced()]
 
     def _events(self, row: StepRow) -> Iterator[Stamped]:
         match row.name:

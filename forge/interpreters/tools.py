@@ -159,20 +159,25 @@ _left_behind: set[object] = set()
 
 
 class Overdue(Exception):  # noqa: N818 - nothing is wrong with it but the time
-    """A call exceeded a time limit, which the message names. `stopped`: it has ended since."""
+    """A call exceeded a time limit, which the message names: its tool's or the run's. `stopped`: it has ended since."""
 
-    def __init__(self, why: str, *, stopped: bool) -> None:
+    def __init__(self, why: str, *, stopped: bool, of_run: bool) -> None:
         super().__init__(why)
-        self.stopped = stopped
+        self.stopped, self.of_run = stopped, of_run
 
 
 class TimeLimit:
-    """The time limits of one call, in total and between signs of progress, starting now."""
+    """The time limits of one call, in total and between signs of progress, starting now.
 
-    def __init__(self, spec: ToolSpec) -> None:
+    `left`: the seconds that its run has left, if they limit the call.
+    """
+
+    def __init__(self, spec: ToolSpec, left: float | None = None) -> None:
         self._spec = spec
         self._now = asyncio.get_running_loop().time
-        self._end = None if spec.timeout is None else self._now() + spec.timeout
+        self._of_run = left is not None and (spec.timeout is None or left <= spec.timeout)
+        seconds = left if self._of_run else spec.timeout
+        self._end = None if seconds is None else self._now() + seconds
         self._heard = self._now()
 
     def renew(self) -> None:
@@ -196,18 +201,22 @@ class TimeLimit:
                 raise
         if task.done():
             return task.result()
+        ended = self._end is not None and self._next() == self._end
+        of_run = ended and self._of_run
         why = f"gave no sign of life for {self._spec.idle_timeout} seconds"
-        if self._end is not None and self._next() == self._end:
+        if ended:
             why = f"took longer than its {self._spec.timeout} seconds"
+        if of_run:
+            why = "had not ended when the time of the run was spent"
         task.cancel()
         await asyncio.wait({task}, timeout=GRACE)
         if not task.done():
             _log.warning("%s %s and cannot be cancelled; the run continues without it", self._spec.name, why)
             leave(task)
-            raise Overdue(why, stopped=False)
+            raise Overdue(why, stopped=False, of_run=of_run)
         with suppress(asyncio.CancelledError):
             return task.result()
-        raise Overdue(why, stopped=True)
+        raise Overdue(why, stopped=True, of_run=of_run)
 
     def _next(self) -> float:
         """When the time is up, unless there is progress."""
@@ -282,7 +291,7 @@ class Tools:
             share = share_of(effect.budget or Budget(calls=0), delegating)
             again = effect.continued
             caller = Caller(call_id="", budget=share, spend=spent.append, continued=again, ask=ask, journal=journal)
-        calls = [self._run(call, effect.run, heard, raised, caller) for call in effect.calls]
+        calls = [self._run(call, effect, heard, raised, caller) for call in effect.calls]
         if around is not None:
             observed = zip(calls, effect.calls, strict=True)
             calls = [_observed(running, around(call, self._tools[call.name].spec)) for running, call in observed]
@@ -293,13 +302,14 @@ class Tools:
     async def _run(
         self,
         call: ToolCall,
-        run: str,
+        effect: Execute,
         heard: Callable[[ToolProgressed], None],
         raised: Raised,
         caller: Caller | None,
     ) -> CallResult:
         tool = self._tools[call.name]
-        limit = TimeLimit(tool.spec) if tool.limited else None
+        left = effect.budget.seconds if tool.bounded and effect.budget else None
+        limit = TimeLimit(tool.spec, left) if tool.limited or left is not None else None
 
         def hear(value: object) -> None:
             if limit is not None:
@@ -307,16 +317,16 @@ class Tools:
             heard(ToolProgressed(call_id=call.id, name=call.name, text=progress_text(value, _PROGRESS_LIMIT)))
 
         try:
-            running = tool.call(call, run, hear, caller)
+            running = tool.call(call, effect.run, hear, caller)
             value = await (running if limit is None else limit.bound(running))
             if isinstance(value, Paused):
                 return replace(value, call_id=call.id)
             return succeeded(call.id, value, tool.spec.result_limit, tool=call.name)
         except Overdue as overdue:
-            if overdue.stopped and tool.is_async:
-                return Failed(call_id=call.id, error="TimeoutError", message=f"{call.name} {overdue}")
-            why = f"{overdue}; it cannot be stopped and may still be running"
-            if tool.spec.retriable:
+            stopped = overdue.stopped and tool.is_async
+            why = str(overdue) if stopped else f"{overdue}; it cannot be stopped and may still be running"
+            # The author of a tool knows what its timeout interrupts; the end of the run's time interrupts it anywhere.
+            if tool.spec.retriable or (stopped and not overdue.of_run):
                 return Failed(call_id=call.id, error="TimeoutError", message=f"{call.name} {why}")
             return InDoubt(call_id=call.id, reason=nudges.in_doubt(call.name, f"it {why}"))
         except ToolOutcomeUnknown as unknown:
@@ -353,13 +363,18 @@ class _Prepared(Struct, frozen=True):
     calling: tuple[str, ...]
     is_async: bool
     limited: bool
+    """It has a time limit of its own."""
+    bounded: bool
+    """The end of the run's time ends a call: it may be, because it can be repeated or has a timeout anyway."""
 
     @classmethod
     def of(cls, function: _Function, spec: ToolSpec | None) -> Self:
         spec = spec or ToolSpec(name="", description="", parameters=Raw(b"{}"))
         limited = spec.timeout is not None or spec.idle_timeout is not None
         keyed, calling = parameters_of(function, IdempotencyKey), parameters_of(function, Caller)
-        return cls(function, spec, converter(function), keyed, calling, _is_async(function), limited)
+        # A tool with a Caller is given the budget, and keeps within it by itself.
+        bounded = not calling and (spec.retriable or spec.timeout is not None)
+        return cls(function, spec, converter(function), keyed, calling, _is_async(function), limited, bounded)
 
     async def call(self, call: ToolCall, run: str, hear: Hear, caller: Caller | None) -> object:
         """The function's result; of a generator, its last value, with progress for each value."""

@@ -148,6 +148,11 @@ class Marks:
         for word in re.findall(r"\w{4,}", text):
             self.hide(word)
 
+    @property
+    def digests(self) -> Mapping[str, str]:
+        """The digests of questions about what is hidden, and those written in their place."""
+        return self._digests
+
     def replace(self, old: str, new: str) -> None:
         """Replace a complete text with another from now on: the digest of what is hidden."""
         self._digests[old] = new
@@ -415,10 +420,10 @@ class Redactor:
                 self._asked = call.name
                 self._called(call.name, call.arguments)
                 # The digest is a hash of the arguments, so guesses could be tested against it.
-                arguments = str(self._marks.hidden(call.arguments))
-                self._marks.replace(
-                    about.digest, question(replace(call, arguments=arguments), about.in_doubt, about.problem).digest
-                )
+                if about.digest not in self._marks.digests:
+                    shown = replace(call, arguments=str(self._marks.hidden(call.arguments)))
+                    before = self._marks.digests.values()
+                    self._marks.replace(about.digest, question(shown, about.in_doubt, about.problem, before).digest)
             case Replied(reply=reply):
                 self._replied(reply)
             case Results(results=results):

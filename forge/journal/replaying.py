@@ -17,7 +17,7 @@ from forge.outcome import Finished, Halted
 from forge.wildcards import has_parts
 from forge.workflow.turn import advanced, compiled_turn
 from forge.workflow.workflow import CompiledWorkflow, Workflow
-from stages.deliver import deliver
+from stages.deliver import asking_again, deliver
 from stages.effect import Ask, Effect, Execute, HandOff, NeedsInput, Outcome, Request, Said, Send
 from stages.events import Event, RunHalted, Stamped, following, new_messages, observe
 from stages.halt import Halt
@@ -322,9 +322,12 @@ def steps(journal: Journal, turn: Stage) -> Iterator[Step]:
     step = Step(number=0, state=journal.header.state)
     agent, sequence = journal.header.workflow, (step.state.ledger.effects, 0)
     yield step
-    used, followed = 0, Followed(journal)
+    used, followed, recorded = 0, Followed(journal), len(journal.asked())
     while True:
         step = step_after(step, advanced(turn, step.state), agent, sequence)
+        if step.halt is not None and used < recorded and (again := asking_again(step.state, step.halt)):
+            # The run was resumed here, and asked again.
+            step = step_after(Step(number=step.number - 1, state=again), advanced(turn, again), agent, sequence)
         sequence = step.events[-1].sequence if step.events else sequence
         if isinstance(step.state.phase, Awaiting) and step.halt is None:
             _refuse_another(journal, used, step, followed.differences(step.state.phase.effect))

@@ -9,7 +9,7 @@ from msgspec import UNSET, Struct
 
 from forge.errors import JournalError
 from forge.journal.records import AgainLine, EffectLine, Header, OutcomeLine, Recorded, SentPart, read_header
-from stages.effect import Ask, Execute, Replied, Results, Succeeded, Unanswered, Undelivered
+from stages.effect import Ask, Execute, Rejected, Replied, Results, Succeeded, Unanswered, Undelivered
 
 _HEAD = 4 * 1024 * 1024
 """Maximum bytes read of the first line, which may hold an earlier conversation."""
@@ -111,6 +111,8 @@ def _ending(
             return "open", f"the model's server gave no answer: {fault.detail}"
         case OutcomeLine(outcome=Unanswered(reason=reason)):
             return "open", f"a person's answer is missing: {reason}"
+        case OutcomeLine(outcome=Rejected()) if isinstance(asked, Ask) and asked.in_doubt:
+            return "open", f"the outcome of {asked.in_doubt.name} is unknown, and a person left it open"
         case OutcomeLine(outcome=Results(results=results)) if isinstance(asked, Execute):
             names = {call.id: call.name for call in asked.calls}
             good = (names.get(one.call_id, "") for one in results if isinstance(one, Succeeded))

@@ -52,6 +52,7 @@ async def answer(exchange: Exchange, sink: Sink, notes: Notes) -> None:
     """Ask until there is a reply, and send it to the client; `notes` record how it came about."""
     post, notes.attempts = exchange.first, 0
     notes.compacted, notes.left_out = exchange.shaped.compacted, exchange.left_out
+    notes.too_long = exchange.shaped.too_long
     asked = exchange.asked
     while True:
         notes.attempts += 1

@@ -20,7 +20,8 @@ class Notes(Struct):
     """Notes on a request while it is served. `rescued` and `refused` name calls, never their arguments.
 
     `compacted` says how the history was cut, as in the header; `left_out` are the kinds of content that the backend was
-    not sent. `problem` says why the client got an error.
+    not sent. `too_long`: it exceeds the policy's `context_tokens`, and cannot be compacted to that. `problem` says why
+    the client got an error.
     """
 
     outcome: RequestOutcome = ""
@@ -28,6 +29,7 @@ class Notes(Struct):
     model: str = ""
     usage: Usage | None = None
     compacted: str = ""
+    too_long: bool = False
     left_out: tuple[str, ...] = ()
     rescued: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
@@ -55,6 +57,7 @@ def _said(notes: Notes) -> list[str]:
         why = f" for {_listed(tuple(dict.fromkeys(notes.refused)))}" if notes.refused else ""
         said.append(f"retried {times}{why}")
     said += [f"{notes.compacted} compacted"] if notes.compacted else []
+    said += ["too long for context_tokens, and cannot be compacted"] if notes.too_long else []
     said += [f"{_listed(notes.left_out)} left out"] if notes.left_out else []
     return [*said, notes.problem] if notes.problem else said
 

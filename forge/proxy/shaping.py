@@ -7,7 +7,7 @@ from msgspec.structs import asdict, replace
 
 from forge.backends.profile import known_sampling
 from forge.connection import Setup
-from forge.proxy.fitting import fitted
+from forge.proxy.fitting import fits, fitted
 from forge.proxy.reasoning import with_thinking, without_earlier_reasoning
 from forge.proxy.tool_offer import takes_respond, with_respond, without_hidden
 from forge.proxy.volatile import without_volatile_lines
@@ -53,13 +53,15 @@ class Shaping(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Shaped(Struct, frozen=True, kw_only=True):
     """The request for the backend. `whole` is the request before `cut` of its messages were left out or shortened.
 
-    `responds`: the model was offered the tool `respond`, which the client does not know of.
+    `responds`: the model was offered the tool `respond`, which the client does not know of. `too_long`: it exceeds the
+    policy's `context_tokens`, and compaction cannot shorten it enough.
     """
 
     request: ServerRequest
     whole: ServerRequest
     cut: int = 0
     responds: bool = False
+    too_long: bool = False
 
     @property
     def compacted(self) -> str:
@@ -93,7 +95,8 @@ def shaped_request(
     if shaping.context_tokens is None:
         return Shaped(request=whole, whole=whole, responds=responds)
     fit = fitted(whole, setup, shaping.context_tokens, same=same)
-    return Shaped(request=fit.request, whole=whole, cut=fit.cut, responds=responds)
+    too_long = not fits(fit.request, setup, shaping.context_tokens)
+    return Shaped(request=fit.request, whole=whole, cut=fit.cut, responds=responds, too_long=too_long)
 
 
 def _with_default_sampling(request: ServerRequest, options: Sampling, spoken: Wire, *, same: bool) -> ServerRequest:

@@ -21,6 +21,7 @@ from forge.runtime.runs import Recording, driven
 from forge.runtime.watching import Watching, emitting
 from forge.workflow.workflow import Workflow
 from stages import events, nudges
+from stages.deliver import asking_again
 from stages.effect import Effect, Execute, InDoubt, Outcome, Results, Unanswered, Undelivered
 from stages.state import Done, State
 
@@ -37,8 +38,9 @@ async def resume_journal(
 
     What is in the journal is not done again. An unanswered model call is sent again. Calls that were started without
     a recorded outcome are retried if their tools only read or are declared idempotent; the outcome of any other is
-    unknown, and the workflow's `in_doubt` says what happens. A run that had ended returns the same end without
-    reaching the model. If the workflow has changed since the run began, the logger `forge` warns of it.
+    unknown, and the workflow's `in_doubt` says what happens. A run that had halted without a person's decision asks
+    for it again; one that had ended otherwise returns the same end without reaching the model. If the workflow has
+    changed since the run began, the logger `forge` warns of it.
 
     Raises JournalError if the journal is damaged, another run is writing to it, or it belongs to another workflow or
     model. In the last case, take the last state from `forge.journal.states` and pass it to `forge.resume`.
@@ -57,15 +59,17 @@ async def resume_journal(
     if changed := changed_since(journal, workflow):
         _log.warning("the workflow %s has changed since the run began: %s", workflow.name, "; ".join(changed))
     with emitting(workflow, last.state, watching).working() as emitter:
-        if ended := _ended(last, emitter):
+        again = None if last.halt is None else asking_again(last.state, last.halt)
+        if again is None and (ended := _ended(last, emitter)):
             return ended.map(workflow.typed)
+        begins = again or last.state
 
         async def ready(connection: Connection) -> tuple[State, Recording]:
             _refuse_another(journal, connection.setup, path)
-            return last.state, lambda interpret: continuing(_careful(interpret, journal.pending), path, journal)
+            return begins, lambda interpret: continuing(_careful(interpret, journal.pending), path, journal)
 
         recorded_in: Watching = {**watching, "journal": path}
-        return await driven(workflow, last.state, backend=backend, watching=recorded_in, emitter=emitter, ready=ready)
+        return await driven(workflow, begins, backend=backend, watching=recorded_in, emitter=emitter, ready=ready)
 
 
 def _unanswered(journal: Journal) -> Journal:

@@ -47,12 +47,13 @@ def accepted(workflow: Workflow, state: State) -> State:
         raise ForgeError("this workflow cannot resume from that state: " + "; ".join(problems))
     match state.phase:
         case Awaiting(effect=Execute(calls=calls) as effect) as phase:
+            own = state.ledger.budget
             specs = [spec for call in calls if (spec := workflow.rules.tool(call.name))]
             decided = replace(
                 effect,
                 run=state.run,
                 retriable=all(spec.retriable for spec in specs),
-                budget=state.ledger.budget if any(spec.delegates for spec in specs) else None,
+                budget=own if own.seconds is not None or any(spec.delegates for spec in specs) else None,
             )
             return state.to(replace(phase, effect=decided))
         case Vetted() as phase:
@@ -80,7 +81,8 @@ def _problems(workflow: Workflow, state: State) -> Iterator[str]:
         case Awaiting(effect=Ask() as ask) | Edited(ask=ask):
             if ask.call not in left:
                 yield f"it asks about a call of {ask.call.name} that is not waiting for an answer"
-            if ask != question(ask.call, ask.in_doubt, ask.problem):
+            earlier = [digest for digest in phase.batch.answered if digest != ask.digest]
+            if ask != question(ask.call, ask.in_doubt, ask.problem, earlier):
                 yield f"its question about {ask.call.name} is not bound to that call and its arguments"
         case _:
             pass

@@ -82,14 +82,17 @@ class EditAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
 
 class RejectAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="reject"):
-    """The call may not run."""
+    """The call may not run. An unknown outcome stays unknown; if the run needs it, it halts, and a retry asks again."""
 
     digest: _Text
     reason: str = ""
 
 
 class SettleAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="settle"):
-    """Whether the call in `Question.in_doubt` took effect, and what it returned, if known."""
+    """Whether the call in `Question.in_doubt` took effect, and what it returned, if known.
+
+    If it did not, `call` runs; if its tool needs approval, that is asked first, as another question.
+    """
 
     digest: _Text
     happened: bool
@@ -134,8 +137,9 @@ class Question(Struct, frozen=True, kw_only=True):
 class RunView(Struct, frozen=True, kw_only=True):
     """A run. Times are ISO 8601, UTC.
 
-    `problem` explains why it halted or failed; `reason` is the kind of halt, such as `budget_spent`. Lists leave out
-    `question`, `outcome` and `message`. `follows` and `followed_by` are the runs before and after it in its
+    `problem` explains why it halted or failed; `reason` is the kind of halt, such as `budget_spent`. `in_doubt`: once
+    it has ended, its calls whose outcome is unknown: they may have taken effect. Lists leave out `question`, `outcome`,
+    `in_doubt` and `message`. `follows` and `followed_by` are the runs before and after it in its
     `conversation`.
     """
 
@@ -150,6 +154,7 @@ class RunView(Struct, frozen=True, kw_only=True):
     reason: str = ""
     question: Question | None = None
     outcome: Ending | None = None
+    in_doubt: tuple[ToolCall, ...] = ()
     conversation: str = ""
     follows: str = ""
     followed_by: str = ""

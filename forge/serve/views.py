@@ -34,6 +34,7 @@ def run_view(run: Run) -> api.RunView:
         reason=_reason(run.halt) if run.halt else "",
         question=None if run.question is None else _question(run.question, run.until),
         outcome=run.outcome,
+        in_doubt=run.in_doubt,
         conversation=run.conversation,
         follows=run.follows,
         followed_by=run.followed_by,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from msgspec.structs import replace
 
-from forge.testing.laws import line, try_every, trying
+from forge.testing.laws import line, reseeded, try_every, trying
 from forge.testing.strategies import budgets as fitting_budgets
 from forge.testing.strategies import histories as all_histories
 from forge.testing.trial import Trial, added, attempt, input_json, is_goal, is_pinned, key, parted_call, weight
@@ -59,7 +59,9 @@ def input_unchanged(trial: Trial) -> None:
 
 def deterministic(trial: Trial) -> None:
     """The same history and budget give the same answer."""
-    if (again := attempt(trial.compactor, trial.history, trial.budget).result) != trial.result:
+    with reseeded(trial.before):
+        again = attempt(trial.compactor, trial.history, trial.budget).result
+    if again != trial.result:
         found = f"asked a second time, it answered {_short(again)}"
         remedy = "decide by the history and the budget alone: no clock, no randomness, no memory of earlier calls"
         raise trial.broken("the same input gives the same answer", found, remedy)

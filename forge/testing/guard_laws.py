@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from msgspec import Struct
 
-from forge.testing.laws import BrokenLawError, listing, short_text, try_every, trying
+from forge.testing.laws import BrokenLawError, listing, reseeded, short_text, try_every, trying
 from forge.testing.strategies import TOOL_NAMES, batches, states
 from stages.halt import Halt
 from stages.message import ToolCall
@@ -84,7 +84,9 @@ def guard_input_unchanged(asked: GuardTrial) -> None:
 
 def guard_deterministic(asked: GuardTrial) -> None:
     """The same state and calls give the same verdict."""
-    if (again := ask_guard(asked.guard, asked.state, asked.calls).verdict) != asked.verdict:
+    with reseeded(asked.before):
+        again = ask_guard(asked.guard, asked.state, asked.calls).verdict
+    if again != asked.verdict:
         remedy = "decide by the state and the calls alone; the ledger counts earlier refusals"
         raise asked.broken("the same input gives the same verdict", f"asked a second time, it said {again!r}", remedy)
 

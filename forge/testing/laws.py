@@ -1,6 +1,8 @@
 """Reports of broken laws: which law, on which input, and what to do about it."""
 
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.errors import FlakyFailure
@@ -40,6 +42,17 @@ def try_every(laws: Callable[[], None]) -> None:
             raise
         broken[0].add_note("It broke on one try and not on the next, so the result depends on more than the input.")
         raise broken[0] from flaky
+
+
+@contextmanager
+def reseeded(given: bytes) -> Iterator[None]:
+    """Another state of `random`, which Hypothesis seeds alike before each example: a number for each input."""
+    before = random.getstate()
+    random.seed(given)
+    try:
+        yield
+    finally:
+        random.setstate(before)
 
 
 def listing(title: str, history: History) -> str:

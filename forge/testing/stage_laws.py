@@ -8,7 +8,7 @@ from hypothesis.strategies import SearchStrategy
 from msgspec import Struct
 from returns.result import Success
 
-from forge.testing.laws import BrokenLawError, listing, try_every, trying
+from forge.testing.laws import BrokenLawError, listing, reseeded, try_every, trying
 from forge.testing.strategies import TOOL_NAMES, states
 from forge.testing.trial import parted_call
 from stages.halt import Halt
@@ -81,7 +81,9 @@ def stage_input_unchanged(moved: Move) -> None:
 
 def stage_deterministic(moved: Move) -> None:
     """The same state gives the same next state, so that runs can be replayed."""
-    if apply_stage(moved.stage, moved.state).after != moved.after:
+    with reseeded(moved.before):
+        again = apply_stage(moved.stage, moved.state).after
+    if again != moved.after:
         remedy = "decide by the state alone: no clock, no random number, nothing remembered from the last call"
         raise moved.broken("the same input gives the same state", "the second time, it returned another state", remedy)
 

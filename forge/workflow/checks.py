@@ -173,7 +173,7 @@ def _mistakes(prior: Prior, rules: Rules) -> Iterator[str]:
         yield f"{where}: its values are {now}, and the priors were measured with {then}; measure them again"
 
 
-# Hints for the developer: tools that are withheld, and writes without any rule.
+# Hints for the developer: tools that are withheld, writes without any rule, and tools that may be either.
 
 
 @cache
@@ -196,6 +196,19 @@ def tell_unruled(workflow: str, tools: tuple[str, ...]) -> None:
             "%s: nothing but the user's message says when to call %s, and with what. Where a wrong call would do harm, "
             "say what has to come first (required_steps, prerequisites), which values must have been seen (grounded), "
             "or that a person is asked (approval=True); optional_steps says that it is meant so",
+            workflow,
+            ", ".join(tools),
+        )
+
+
+@cache
+def tell_undeclared(workflow: str, tools: tuple[str, ...]) -> None:
+    """Warn that the rules for writes do not hold for these tools; once per process and workflow name."""
+    if tools:
+        logging.getLogger("forge").warning(
+            '%s: no tool is declared with effect="read", so forge cannot tell which tools write, and the rules of '
+            'plain requests (docs/guards.md) are off: the same call may run again. Say effect="read" of the tools that '
+            "only read; name those that write in optional_steps, or give them a rule: %s",
             workflow,
             ", ".join(tools),
         )

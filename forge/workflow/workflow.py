@@ -41,6 +41,7 @@ from forge.workflow.checks import (
     own_warning,
     prior_mistakes,
     rewords,
+    tell_undeclared,
     tell_unruled,
     tell_withheld,
     without_mistakes,
@@ -61,7 +62,7 @@ from stages.order import Use
 from stages.pipeline import Stage
 from stages.reading.toolset import Toolset, toolset_of
 from stages.rescue.markers import Grammars, Openers, openers
-from stages.rules import Calls, Limits, Rules, required_tools, unneeded_writes
+from stages.rules import Calls, Limits, Rules, required_tools, undeclared_writes, unneeded_writes
 from stages.schema import Check
 from stages.state import Completed, StageName, State
 from stages.tool import RECALL, ToolSpec
@@ -355,9 +356,13 @@ class Workflow(Generic[R_co]):
             order=own_order(self.order),
             without=frozenset(several(self.without)),
         )
-        named = (*several(self.optional_steps), *(self.completion_checks or {}))
-        writes = unneeded_writes(stated, named)
+        writes = unneeded_writes(stated, self._named)
         return replace(stated, withheld=writes) if required_tools(stated) else replace(stated, unruled=writes)
+
+    @property
+    def _named(self) -> tuple[str, ...]:
+        """The tools that an option says something of."""
+        return (*several(self.optional_steps), *(self.completion_checks or {}))
 
     @cached_property
     def budget(self) -> Budget:
@@ -380,6 +385,7 @@ class Workflow(Generic[R_co]):
         rules, context = self.rules, self.context
         tell_withheld(self.name, rules.withheld)
         tell_unruled(self.name, rules.unruled)
+        tell_undeclared(self.name, () if required_tools(rules) else undeclared_writes(rules, self._named))
         guards = GuardList(limited=self.limits.max_tool_calls is not None, own=own_guards(self.guards))
         return CompiledWorkflow(
             rules=rules,

@@ -146,7 +146,7 @@ def _scanned(text: str, known: Openers, names: Names) -> tuple[list[tuple[str, R
                     passed.append((read.start, read.end))
                     _drop_joined(text, reads, read)
                     continue
-            called, damaged = called or useful, damaged or bool(read.damage)
+            called, damaged = called or bool(read.claims), damaged or bool(read.damage)
         elif read.keep is None:
             passed.append((read.start, read.end))
             continue

@@ -74,7 +74,9 @@ def _priced(shape: _Shape, found: FoundJson) -> _Shape:
         if not _UNSURE.isdisjoint(last.repairs):
             # Where the end is missing, the arguments may be.
             return _Shape(damage="it ends before its arguments.")
-        own = 0 if "arguments_as_text" in last.repairs else _closers(last.arguments) - 1
+        _, given, behind = found.text.rpartition(last.arguments)
+        ends_them = "arguments_as_text" not in last.repairs and not (given and behind.strip("]} \n"))
+        own = _closers(last.arguments) - 1 if ends_them else 0
         if found.left_open > _closers(found.text) - own:
             return _Shape(damage="it ends within one of its values.")
     claims = (

@@ -192,6 +192,13 @@ def test_what_is_under_way(screen: Screen, now: tuple[str, str]) -> None:
     assert under_way(screen) == now
 
 
+def test_a_tool_that_waits_for_a_person_is_not_running_yet() -> None:
+    asked, _ = followed_by(Screen(), stamped(events.ApprovalAsked(call=CALL)))
+    assert under_way(asked) == ("asking about look", "")
+    approved, _ = followed_by(asked, stamped(events.ApprovalAnswered(call_id=CALL.id, approved=True)))
+    assert under_way(approved) == ("running look", "")
+
+
 def test_a_tool_is_under_way_from_its_call_to_its_result() -> None:
     screen = Screen()
     for event in (CALLED, events.ToolProgressed(call_id="c1", name="look", text="half")):

@@ -141,3 +141,17 @@ def test_of_a_call_whose_outcome_is_unknown_nothing_is_allowed_for_good(typed: s
 )
 def test_what_was_edited_runs_or_nothing(text: str | None, answer: object) -> None:
     assert edited(ASK, text) == Decision(answer)  # type: ignore[arg-type]  # of the table
+
+
+def test_arguments_that_were_edited_wrongly_are_corrected_as_they_were_typed() -> None:
+    class Face(PlainFace):
+        begun: list[str] = []  # noqa: RUF012 - of this test
+
+        async def answer(self, lines: object, prompt: str, text: str = "") -> str:
+            self.begun.append(text)
+            return '{"amount": "four"}' if prompt.startswith("change") else "e"
+
+    ask = Approver(face := Face())
+    for asked in (ASK, replace(ASK, problem="amount: expected a number")):
+        asyncio.run(ask(asked))
+    assert face.begun == ["", '{"amount": 5}', "", '{"amount": "four"}']

@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager, closing, suppress
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,11 +19,14 @@ from forge.durable import database as module
 from forge.durable.database import Database, SegmentRow, StoredJson
 from forge.durable.records import SegmentEnd
 from forge.durable.runs import _output
-from forge.errors import CallbackError, DefinitionError, ForgeError, RunError
-from stages.effect import Fault, NeedsInput, Replied, Reply, Send
-from stages.events import Connected, ModelFailed, RunFinished, RunHalted, Steered
-from stages.halt import ApprovalNeeded, BackendFailed, Cancelled
+from forge.errors import CallbackError, DefinitionError, ForgeError, RunError, ToolOutcomeUnknown
+from forge.journal.replaying import states
+from forge.serve.views import run_view
+from stages.effect import Fault, NeedsInput, Replied, Reply, Send, Settled
+from stages.events import ApprovalAsked, Connected, ModelFailed, RunFinished, RunHalted, Steered
+from stages.halt import ApprovalNeeded, BackendFailed, Cancelled, OutcomeUnknown
 from stages.message import Tool, User
+from stages.state import Awaiting
 from tests.durable.till import ask_back, finish, get_order, till
 from tests.memory.running import asynchronous
 
@@ -85,6 +89,90 @@ async def test_a_run_waits_for_a_person_and_another_process_goes_on_with_it(tmp_
         assert [one async for one in runs.events(run, till, after=told[4].sequence)] == told[5:]
 
 
+@tool(approval=True)
+def transfer(amount: float) -> str:
+    """Transfer an amount, and lose the connection to the bank."""
+    raise ToolOutcomeUnknown("connection lost")
+
+
+bank = Workflow("bank", tools=[transfer], terminal_tool="transfer")
+TRANSFERS = [call("transfer", amount=5.0)]
+
+
+@asynchronous
+async def test_an_answer_that_comes_twice_answers_no_other_question(tmp_path: Path) -> None:
+    database = tmp_path / "runs.db"
+    async with durable.worker(bank, database=database, backend=Scripted(TRANSFERS)) as runs:
+        run = await runs.start(bank, "Transfer 5")
+        given: list[Approved | Settled] = []
+        for _ in range(2):  # approved, and found out not to have happened: a person is asked for approval again
+            for made in (Approved, partial(Settled, happened=False)):
+                asked = (await runs.wait(run)).question
+                assert asked is not None
+                assert (asked.in_doubt is None) == (made is Approved)
+                for late in given:
+                    assert "no longer asks that" in await refused(runs.answer(run, late))
+                given.append(made(digest=asked.digest))
+                await runs.answer(run, given[-1])
+        open_question = (await runs.wait(run)).question
+    async with durable.worker(bank, database=database, backend=Scripted([])) as runs:
+        assert (await runs.wait(run)).question == open_question  # the same in every process
+        assert len({one.digest for one in given} | {digest_of(await runs.get(run))}) == 5
+        await runs.export(run, tmp_path / "run.jsonl")
+    *_, last = states(tmp_path / "run.jsonl", bank)
+    assert isinstance(last.state.phase, Awaiting)
+    assert last.state.phase.effect == open_question
+
+
+@asynchronous
+async def test_a_question_that_nobody_decided_is_asked_again_by_a_retry(tmp_path: Path) -> None:
+    async with durable.worker(bank, database=tmp_path / "runs.db", backend=Scripted(TRANSFERS)) as runs:
+        run = await runs.start(bank, "Transfer 5")
+        await runs.answer(run, Approved(digest=digest_of(await runs.wait(run))))
+        await runs.answer(run, Rejected(digest=digest_of(await runs.wait(run)), reason="I do not know"))
+        halted = await until_over(runs, run)
+        assert isinstance(halted.halt, OutcomeUnknown)
+        assert halted.retriable
+        assert "a durable run: retry it, then answer" in halted.problem
+        await runs.retry(run)
+        asked = (await runs.wait(run)).question
+        assert asked is not None
+        assert asked.in_doubt is not None
+        *_, shown = [one async for one in _so_far(runs, run)]
+        assert isinstance(shown, ApprovalAsked)
+        await runs.answer(run, Settled(digest=asked.digest, happened=True, result="transferred"))
+        assert (await runs.result(run, bank)).unwrap().value == "transferred"
+        await runs.export(run, tmp_path / "run.jsonl")
+        assert replay(tmp_path / "run.jsonl", bank).unwrap().value == "transferred"
+
+
+async def _so_far(runs: Runs, run: str) -> AsyncIterator[object]:
+    for one in await (await runs.reader(run, bank)).more():
+        yield one.event
+
+
+@asynchronous
+async def test_a_cancelled_run_tells_of_the_calls_that_may_have_taken_effect(tmp_path: Path) -> None:
+    begun = asyncio.Event()
+
+    @tool
+    async def wire(amount: float) -> None:
+        """Wire an amount, which takes long."""
+        begun.set()
+        await asyncio.sleep(600)
+
+    slow = Workflow("slow", tools=[wire], terminal_tool="wire")
+    backend = Scripted([call("wire", amount=5.0)])
+    async with durable.worker(slow, database=tmp_path / "runs.db", backend=backend) as runs:
+        run = await runs.start(slow, "Wire 5")
+        await begun.wait()
+        await runs.cancel(run)
+        cancelled = await until_over(runs, run)
+        assert cancelled.state == "cancelled"
+        assert [(one.name, one.arguments) for one in cancelled.in_doubt] == [("wire", '{"amount":5.0}')]
+        assert run_view(cancelled).in_doubt == cancelled.in_doubt
+
+
 @asynchronous
 async def test_a_start_under_an_id_is_one_run(tmp_path: Path) -> None:
     async with durable.worker(till, database=tmp_path / "runs.db", backend=Scripted([])) as runs:
@@ -125,7 +213,7 @@ async def test_a_run_that_halted_without_its_model_goes_on_once_that_is_back(tmp
         for state in ("halted", "completed"):
             await runs.retry(run)
             assert (await until_over(runs, run)).state == state
-        assert "model's server gave no answer, can be retried" in await refused(runs.retry(run))
+        assert "a person gave no answer, can be retried" in await refused(runs.retry(run))
         finished = (await runs.result(run, till)).unwrap()
         assert (finished.value, finished.state.run, finished.state.ledger.turn) == ("done x", run, 3)
         assert [m.text for m in finished.state.history if isinstance(m, Tool)].count("paid 5.0") == 1
@@ -272,13 +360,19 @@ async def test_a_halted_run_that_another_continues_is_not_retried(tmp_path: Path
 
 @asynchronous
 async def test_nobody_answers_in_time(tmp_path: Path) -> None:
-    backend = Scripted(FULL[:2])
-    async with durable.worker(till, database=tmp_path / "runs.db", backend=backend, answer_within=0.05) as runs:
+    backend = Scripted(FULL)
+    async with durable.worker(till, database=tmp_path / "runs.db", backend=backend, answer_within=1.5) as runs:
         run = await runs.start(till, "Pay order A")
         halted = (await runs.result(run)).failure()
         assert isinstance(halted.halt, ApprovalNeeded)
-        assert "nobody answered within 0.05 seconds" in halted.halt.reason
+        assert "nobody answered within 1.5 seconds" in halted.halt.reason
         assert (await runs.get(run)).state == "halted"
+        await runs.retry(run)
+        await runs.answer(run, Approved(digest=digest_of(await runs.wait(run))))
+        finished = (await runs.result(run, till)).unwrap()
+        await runs.export(run, tmp_path / "run.jsonl")
+        assert replay(tmp_path / "run.jsonl", till).unwrap().outcome == finished.outcome
+        assert [type(one.event) for one in [one async for one in runs.events(run, till)]].count(RunHalted) == 1
 
 
 @asynchronous
@@ -293,7 +387,7 @@ async def test_a_waiting_run_is_cancelled(tmp_path: Path) -> None:
         assert "pay: the run was interrupted before it was started" in str(halted.state.history[-1])
         assert (await runs.get(run)).state == "cancelled"
         assert "it is cancelled" in await refused(runs.answer(run, Approved(digest=digest_of(waiting))))
-        assert "only a run that failed, or whose model's server" in await refused(runs.retry(run))
+        assert "only a run that failed, or to which the model's server" in await refused(runs.retry(run))
 
 
 @asynchronous

@@ -50,9 +50,17 @@ def test_a_run_is_started_worked_on_answered_and_read(tmp_path: Path) -> None:
         assert (listed["id"], listed["state"]) == ("order-1", "waiting")
         shown = runs("show", "order-1")
         assert 'may pay {"amount":5} run?' in shown
-        assert "forge runs answer order-1 --approve" in shown
+        (line,) = [line for line in shown.splitlines() if line.endswith("--approve")]
+        _, *printed = line.split()  # without the label
+        assert printed[:4] == ["forge", "runs", "answer", "order-1"]
+        assert (printed[4], shown.count(printed[5])) == ("--digest", 3)  # that of the question, in both commands
+        wrong = runs("answer", "order-1", "--happened", code=2)
+        assert 'whether pay {"amount":5} may run; approve or reject it' in " ".join(wrong.split())
+        assert "no longer asks that" in runs(
+            "answer", "order-1", "--digest", "of-another-question", "--approve", code=2
+        )
         assert "may pay" in runs("result", "order-1", code=3)
-        runs("answer", "order-1", "--approve", "--arguments", '{"amount": 6}')
+        runs(*printed[2:], "--arguments", '{"amount": 6}')
         runs(*work)
     assert runs("result", "order-1") == "paid 6\n"
     shown = runs("show", "order-1")

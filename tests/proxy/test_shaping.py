@@ -1,5 +1,6 @@
 """Requests that a policy shapes, between a real client and a scripted server: what is left as it came, and what not."""
 
+import logging
 from itertools import pairwise
 from typing import Any
 
@@ -161,6 +162,15 @@ async def test_a_result_that_is_cut_keeps_the_clients_other_fields_and_pictures_
         assert [question, call] == messages[:2]
         assert (result["odd"], result["tool_call_id"]) == (True, "c0")
         assert "chars removed" in result["content"]
+
+
+async def test_what_cannot_be_compacted_is_passed_on_and_the_log_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    messages = [{"role": "user", "content": "word " * 4000}]
+    with caplog.at_level(logging.INFO, "forge.proxy"):
+        async with behind(HI, policy=policy(context_tokens=1024)) as there:
+            await there.post("/v1/chat/completions", asked(messages=messages))
+            assert there.model.body(0)["messages"] == messages
+    assert "too long for context_tokens, and cannot be compacted" in caplog.text
 
 
 OLLAMA = {"api/show": {"model_info": {"qwen3.context_length": 32768}}, "api/ps": {"models": []}, "props": None}

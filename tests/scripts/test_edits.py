@@ -3,15 +3,18 @@
 import asyncio
 import json
 from pathlib import Path
+from typing import Literal
 
 import pytest
+from returns.result import Failure
 
-from forge import Finished, Workflow, run_sync, tool
+from forge import Calls, Finished, Workflow, run_sync, tool
+from forge.errors import ToolOutcomeUnknown
 from forge.guardrails import AskPerson, Guardrails, RunCalls
 from forge.interpreters.scripted import Scripted, call
 from forge.journal.redaction import Redact
 from stages import events
-from stages.effect import Approved, Ask
+from stages.effect import Approved, Ask, Settled, Unanswered
 from stages.message import Assistant, ToolCall
 from stages.message import Tool as Result
 from stages.objection import Custom, Objection, Verdict
@@ -148,3 +151,31 @@ def test_cancelled_while_it_is_judged_the_call_is_answered() -> None:
     halted = run_sync(bank.workflow, "Pay Ann.", backend=script, ask=ask, cancel=cancel).failure()
     assert bank.log == []
     assert [m.status for m in halted.state.history if isinstance(m, Result)] == ["succeeded", "not_run"]
+
+
+@pytest.mark.parametrize("policy", ["report", "ask"])
+def test_a_call_that_was_started_before_it_was_edited_can_still_be_settled(policy: Literal["report", "ask"]) -> None:
+    """Both outcomes are unknown then: a person decides about the first, then about the edited call."""
+    asked: list[ToolCall | None] = []
+
+    @tool
+    def pay(amount: float) -> str:
+        """Pay."""
+        raise ToolOutcomeUnknown("connection lost")
+
+    async def ask(question: Ask) -> Approved | Settled | Unanswered:
+        asked.append(question.in_doubt)
+        match len(asked):
+            case 1:
+                return Approved(digest=question.digest, edited='{"amount":1.0}')
+            case 2:
+                return Settled(digest=question.digest, happened=True, result="paid 129.9")
+            case _:
+                return Unanswered(digest=question.digest, reason="enough")
+
+    flow = Workflow("flow", tools=[pay], terminal_tool="pay", calls=Calls(in_doubt=policy))
+    done = run_sync(flow, "Pay 129.9.", backend=Scripted([call("pay", amount=129.9)]), ask=ask)
+    assert [one.arguments for one in asked if one] == ['{"amount":129.9}'] * 2 + ['{"amount":1.0}'] * (len(asked) - 2)
+    state = done.failure().state if isinstance(done, Failure) else done.unwrap().state
+    assert [one.arguments for one in state.ledger.in_doubt] == ['{"amount":1.0}']
+    assert [(one.name, one.arguments) for one in state.ledger.successes] == [("pay", '{"amount":129.9}')]

@@ -25,6 +25,7 @@ from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.journal import states
 from forge.journal.records import read_journal
 from forge.journal.redaction import Redact
+from forge.journal.summary import glance
 from forge.testing import assert_answered
 from forge.tools import IdempotencyKey
 from stages import events
@@ -327,6 +328,33 @@ def test_with_nobody_to_ask_it_ends_and_can_be_gone_on_with(tmp_path: Path) -> N
     result = asyncio.run(resume_journal(till.workflow, path, backend=Scripted([call("finish")]), ask=found))
     assert result.unwrap().value == "ok"
     assert till.paid == [5]
+    assert replay(path, till.workflow) == result
+
+
+@pytest.mark.parametrize("found", [it_did, it_did_not])
+def test_what_a_person_leaves_open_is_asked_again(tmp_path: Path, found: Reply) -> None:
+    path, till = tmp_path / "j", Till(required_steps=["pay"])
+    run, _ = reopened(till, path, said=no)
+    assert isinstance(run, Halted)
+    assert isinstance(run.halt, OutcomeUnknown)
+    assert glance(path).state == "open"
+
+    async def leaves(effect: Ask) -> Answered:
+        return no(effect.digest)
+
+    async def crashes(effect: Ask) -> Answered:
+        raise Crash
+
+    async def finds(effect: Ask) -> Answered:
+        return found(effect.digest)
+
+    again = asyncio.run(resume_journal(till.workflow, path, backend=Scripted([]), ask=leaves))
+    assert isinstance(again.failure().halt, OutcomeUnknown)
+    with pytest.raises(Crash):
+        asyncio.run(resume_journal(till.workflow, path, backend=Scripted([]), ask=crashes))
+    result = asyncio.run(resume_journal(till.workflow, path, backend=Scripted([call("finish")]), ask=finds))
+    assert result.unwrap().value == "ok"
+    assert till.paid == [5] * (1 if found is it_did else 2)
     assert replay(path, till.workflow) == result
 
 

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from forge import Workflow, replay, run_sync, tool
-from forge.errors import DefinitionError, JournalError
+from forge.errors import DefinitionError, JournalError, ToolOutcomeUnknown
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.journal.ablation import ablate
 from forge.journal.bisection import bisect
@@ -22,7 +22,7 @@ from forge.journal.records import read_journal
 from forge.journal.redaction import PROTOCOL, Field, Redact
 from forge.runtime.recovery import resume_journal
 from stages.candidates import placeholder_arguments
-from stages.effect import Approved, Ask, RawCall, Replied, Reply, TokenProbability
+from stages.effect import Approved, Ask, RawCall, Replied, Reply, Settled, TokenProbability
 from stages.message import ToolCall
 from stages.options import OptionError
 from stages.state import State
@@ -167,6 +167,29 @@ def test_a_hash_of_a_secret_is_no_way_to_it(tmp_path: Path) -> None:
 
     assert ask == question(ask.call)
     assert CARD not in ask.call.arguments
+
+
+def test_a_question_that_comes_again_is_another_one_in_the_journal_too(tmp_path: Path) -> None:
+    path, tried = tmp_path / "run.jsonl", list[str]()
+
+    @tool(approval=True)
+    def pay(card: str) -> str:
+        """Pay."""
+        tried.append(card)
+        if len(tried) < 2:
+            raise ToolOutcomeUnknown("connection lost")
+        return "paid"
+
+    async def answer(ask: Ask) -> Approved | Settled:
+        return Settled(digest=ask.digest, happened=False) if ask.in_doubt else Approved(digest=ask.digest)
+
+    flow = Workflow("flow", tools=[pay], terminal_tool="pay")
+    script, redact = Scripted([call("pay", card=CARD)]), Redact(arguments=("pay.card",))
+    run_sync(flow, "Go.", backend=script, journal=str(path), redact=redact, ask=answer).unwrap()
+    assert tried == [CARD, CARD]
+    digests = [entry.effect.digest for entry in read_journal(path).entries if isinstance(entry.effect, Ask)]
+    assert len(set(digests)) == 3
+    assert replay(path, flow).unwrap().value == "paid"
 
 
 def test_bisect_and_ablation_work_on_what_is_left(tmp_path: Path) -> None:

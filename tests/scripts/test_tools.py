@@ -7,17 +7,26 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
-from forge import Calls, ToolDef, Workflow, run_sync, tool
+from forge import Calls, Limits, ToolDef, Workflow, run_sync, tool
 from forge.errors import DefinitionError
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.tools import IdempotencyKey
 from stages.events import Event, ToolProgressed
+from stages.halt import BudgetSpent
 from stages.message import Tool as Answer
 from tests.heard import heard_by
+
+OF_RUN = Limits(max_seconds=0.03)
+
+
+@tool
+def finish() -> str:
+    """Finish."""
+    return "finished"
 
 
 @dataclass
@@ -323,6 +332,42 @@ def test_a_sync_generator_that_took_too_long_is_closed_at_its_next_value() -> No
     go_on.set()
     assert closed.wait(30)
     assert ("took longer" in shown[0], heard) == (True, [])
+
+
+def test_when_the_run_s_time_is_spent_no_further_call_of_the_reply_starts() -> None:
+    paid: list[int] = []
+
+    @tool
+    async def pay(amount: int) -> str:
+        """Pay."""
+        await asyncio.sleep(0.05)
+        paid.append(amount)
+        return "paid"
+
+    flow = Workflow("w", tools=[pay, finish], terminal_tool="finish", optional_steps="pay", limits=OF_RUN)
+    both = calls(("pay", {"amount": 1}), ("pay", {"amount": 2}))
+    run = run_sync(flow, "Pay 1 and 2.", backend=Scripted([both])).failure()
+    assert isinstance(run.halt, BudgetSpent)
+    assert (run.halt.what, run.halt.completed, paid) == ("seconds", ("pay",), [1])
+    last = run.state.history[-1]
+    assert isinstance(last, Answer)
+    assert (last.status, "time" in last.text) == ("not_run", True)
+
+
+@pytest.mark.parametrize("options", [{"effect": "read"}, {"idempotent": True}, {"timeout": 30}])
+def test_a_call_that_may_be_cut_short_ends_with_the_run_s_time(options: dict[str, Any]) -> None:
+    @tool(**options)
+    async def slow() -> str:
+        """Be slow."""
+        await asyncio.sleep(600)
+        return "slow"
+
+    flow = Workflow("w", tools=[slow, finish], terminal_tool="finish", optional_steps="slow", limits=OF_RUN)
+    run = run_sync(flow, "Go.", backend=Scripted([call("slow")])).failure()
+    assert isinstance(run.halt, BudgetSpent)
+    assert run.halt.what == "seconds"
+    unknown = [one.name for one in run.state.ledger.in_doubt]
+    assert unknown == (["slow"] if "timeout" in options else []), "a write that was cut short may have taken effect"
 
 
 def test_how_much_of_a_result_is_shown_is_the_tool_s_to_say() -> None:

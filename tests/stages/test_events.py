@@ -22,6 +22,7 @@ from stages.effect import (
     Reply,
     Request,
     Send,
+    Settled,
     Succeeded,
     Undelivered,
 )
@@ -69,6 +70,7 @@ BEFORE = State(history=(User(text="Go."),)).note(turn=1, budget=Budget(calls=4))
 SEND = Send(request=Request(), turn=1)
 DONE = Succeeded(call_id="call_1", text="7")
 ASKING = Awaiting(effect=Ask(call=CALL, digest="d"))
+UNSURE = Awaiting(effect=Ask(call=CALL, digest="d", in_doubt=CALL))
 REPLY = Reply(text="Hello.")
 FAULT = Fault(kind="timeout", detail="slow")
 ORDER = SummaryOrder(text="Sum up.", messages=3, shortest=1, budget=ContextBudget(tokens=100))
@@ -106,6 +108,7 @@ def test_a_turn_begins_with_what_it_takes_and_what_is_left() -> None:
         (Awaiting(effect=SEND), Undelivered(fault=FAULT, attempts=2), ModelFailed(turn=1, problem="slow", attempts=2)),
         (ASKING, Approved(digest="d"), ApprovalAnswered(call_id="call_1", approved=True, arguments="{}")),
         (ASKING, Rejected(digest="d", reason="no"), ApprovalAnswered(call_id="call_1", approved=False)),
+        (UNSURE, Settled(digest="d", happened=True), ApprovalAnswered(call_id="call_1", approved=False, happened=True)),
     ],
 )
 def test_what_the_world_answers_is_told_first(phase: Phase, outcome: Outcome, event: Event) -> None:

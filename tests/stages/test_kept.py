@@ -4,10 +4,12 @@ import pytest
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from forge.testing import BrokenLawError, assert_stage_laws
 from stages.kept import Kept, KeptError
 from stages.message import User
+from stages.pipeline import on
 from stages.saved import load, save
-from stages.state import State
+from stages.state import Answered, State
 
 COUNT, OTHER = Kept("count", int, 0), Kept("other", dict[str, float], {})
 START = State(history=(User(text="Go."),))
@@ -44,3 +46,20 @@ def test_a_value_that_is_changed_after_it_was_got_changes_nothing_else() -> None
     counts["a"] = 0.5
     assert OTHER.get(START) == {}
     assert OTHER.get(OTHER.put(START, counts)) == {"a": 0.5}
+
+
+def test_a_value_of_another_type_is_refused_where_it_is_put() -> None:
+    for wrong in ("x", object()):
+        with pytest.raises(KeptError, match="cannot be kept as 'count'"):
+            COUNT.put(START, wrong)  # type: ignore[arg-type]  # the mistake
+    with pytest.raises(KeptError, match="cannot be kept as 'o'"):
+        Kept("o", object, object())
+
+
+def test_the_laws_of_stages_find_a_stage_that_keeps_another_type() -> None:
+    @on(Answered)
+    def counting(state: State, _: Answered) -> State:
+        return COUNT.put(state, "x")  # type: ignore[arg-type]  # the mistake
+
+    with pytest.raises(BrokenLawError, match="cannot be kept as 'count'"):
+        assert_stage_laws(counting, max_examples=20)

@@ -274,13 +274,22 @@ def command_of(arguments: str) -> tuple[str, ...]:
     return msgspec.json.decode(arguments, type=_Run).command
 
 
+def allows(limits: TaskLimits, tool: str, effect: ToolEffect) -> bool:
+    """Whether the task allows any call of the tool."""
+    if effect == "terminal":
+        return True
+    if limits.tools is not None and tool not in limits.tools:
+        return False
+    if effect == "read" or tool in (*WRITES, "run_command"):
+        return True
+    return limits.tools is not None and not limits.read_only
+
+
 def _violation(bounds: Bounds, total: Changes, call: ToolCall) -> Violation | None:
     limits, effect = bounds.limits, bounds.effects.get(call.name, "write")
-    if effect == "terminal":
-        return None
-    if limits.tools is not None and call.name not in limits.tools:
+    if not allows(limits, call.name, effect):
         return ToolForbidden(tool=call.name)
-    if effect == "read":
+    if effect != "write":
         return None
     if call.name == "run_command":
         command = command_of(call.arguments)
@@ -290,9 +299,6 @@ def _violation(bounds: Bounds, total: Changes, call: ToolCall) -> Violation | No
             if command == allowed if whole else command[: len(allowed) - 1] == allowed[:-1]:
                 return None
         return CommandForbidden(command=command)
-    if call.name not in WRITES:
-        named = limits.tools is not None and not limits.read_only
-        return None if named else ToolForbidden(tool=call.name)
     change = _change_of(call.name, call.arguments, bounds.root)
     if change is None:
         return None

@@ -7,6 +7,7 @@ from typing import Literal, assert_never
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 from returns.result import Failure, Result
 
 from forge.agent.headless.gates import GateResult, Gates
@@ -17,7 +18,7 @@ from forge.outcome import Finished, Halted
 from stages import halt as halts
 from stages.effect import HandOff, NeedsInput, Replied, Said
 from stages.events import MessageAdded
-from stages.message import Assistant
+from stages.message import Assistant, ToolCall
 from stages.state import Completed
 
 TaskOutcome = Literal["done", "halted", "gates_failed", "limit_reached", "needs_person", "cancelled"]
@@ -41,11 +42,19 @@ class Refused(Struct, frozen=True, kw_only=True):
     violation: Violation
 
 
+class Unknown(Struct, frozen=True, kw_only=True):
+    """A call that was started and whose outcome nobody knows; it may have taken effect."""
+
+    tool: str
+    arguments: msgspec.Raw
+
+
 class Record(Struct, frozen=True, kw_only=True):
     """The outcome of a task and what was done. `reason` says why it is not done, `result` is the agent's answer.
 
-    `lines_changed` counts lines added and removed by the file tools, tokens are as the server counted them. `seconds`
-    and `gates` only cover the last start.
+    `files_changed`, `lines_changed` (added and removed) and `commands` are those of completed calls of the file tools;
+    calls that were cut short are `unknown`. Tokens are as the server counted them. `seconds` and `gates` only cover the
+    last start.
     """
 
     outcome: TaskOutcome
@@ -59,6 +68,7 @@ class Record(Struct, frozen=True, kw_only=True):
     files_changed: tuple[str, ...]
     lines_changed: int
     commands: tuple[tuple[str, ...], ...]
+    unknown: tuple[Unknown, ...]
     model_calls: int
     prompt_tokens: int
     completion_tokens: int
@@ -67,15 +77,28 @@ class Record(Struct, frozen=True, kw_only=True):
 
 
 class Told(Struct, frozen=True, kw_only=True):
-    """The end of a run: its outcome, the agent's answer, and why it is not done."""
+    """The end of a run: its outcome, the agent's answer, why it is not done, and the calls with an unknown outcome."""
 
     outcome: TaskOutcome
     result: str = ""
     reason: str = ""
+    unknown: tuple[ToolCall, ...] = ()
 
 
 def told(ended: Result[Finished, Halted], gates: Gates) -> Told:
-    """How the run ended."""
+    """How the run ended. If the outcome of a call is unknown, a person has to find it out, unless the run goes on."""
+    end = _ended(ended, gates)
+    state = ended.failure().state if isinstance(ended, Failure) else ended.unwrap().state
+    if not (unknown := state.ledger.in_doubt):
+        return end
+    if end.outcome in ("needs_person", "cancelled"):
+        return replace(end, unknown=unknown)
+    names = ", ".join(dict.fromkeys(call.name for call in unknown))
+    reasons = (f"nobody knows whether an interrupted call took effect: {names}", end.reason)
+    return replace(end, outcome="needs_person", reason="; ".join(filter(None, reasons)), unknown=unknown)
+
+
+def _ended(ended: Result[Finished, Halted], gates: Gates) -> Told:
     if isinstance(ended, Failure):
         halt = ended.failure().halt
         match halt:
@@ -137,6 +160,7 @@ def record_of(
         files_changed=tuple(sorted("/".join(path) for path in changes.files)),
         lines_changed=changes.lines,
         commands=tuple(ran),
+        unknown=tuple(Unknown(tool=one.name, arguments=msgspec.Raw(one.arguments.encode())) for one in end.unknown),
         model_calls=len(replies),
         prompt_tokens=sum(one.prompt for one in usage),
         completion_tokens=sum(one.completion for one in usage),

@@ -6,10 +6,10 @@ import inspect
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Unpack
+from typing import TypeVar, Unpack
 
 import msgspec
 
@@ -21,6 +21,7 @@ from forge.agent.headless.gates import Gates
 from forge.agent.headless.limits import (
     Bounds,
     TaskLimits,
+    allows,
     change_after_failure,
     limits_guard,
     not_written,
@@ -40,9 +41,11 @@ from forge.workflow.checks import literal
 from forge.workflow.workflow import Context, Workflow
 from stages.effect import Execute, Results, Said, Unresolved
 from stages.options import did_you_mean
-from stages.rules import Limits
+from stages.rules import Limits, Rules
 from stages.state import Awaiting, Done
 from stages.tool import ToolEffect
+
+_T = TypeVar("_T")
 
 # Overview: files shown to the agent before it starts, so that it can begin with the change.
 
@@ -156,18 +159,27 @@ def task_workflow(task: AgentTask, agent: Agent, gates: Gates) -> tuple[Workflow
     bounds = Bounds(limits=limits, root=os.path.realpath(task.folder), effects=effects)
     prompt = "\n\n".join(filter(None, (own.system_prompt, literal(task.instructions), literal(_told(task)))))
     changing = tuple(name for name in _CHANGING if name in effects)
+    unused = _unused(own.rules, {made.name for made in tools if not allows(limits, made.name, effects[made.name])})
+    tools = [made for made in tools if made.name not in unused]
     built = dataclasses.replace(
         own,
         tools=(*tools, *folder_tools),
         guards=(limits_guard(bounds), *((change_after_failure(effects),) if gates else ()), *own.guards),
         optional_steps=(
-            *several(own.optional_steps),
+            *(name for name in several(own.optional_steps) if name not in unused),
             *changing,
         ),
+        order=[use for use in own.order if use.tool not in unused],
+        completion_checks=_of_others(own.completion_checks, unused),
+        grounded=_of_others(own.grounded, unused),
+        calculated=_of_others(own.calculated, unused),
         system_prompt=prompt,
         on_text="nudge",
     )
-    return dataclasses.replace(built, limits=msgspec.structs.replace(built.limits, **limits.of_run())), bounds
+    spending = msgspec.structs.replace(built.limits, **limits.of_run())
+    # Nobody is there to stop a tool that hangs: with a timeout, it ends with the time of the run at the latest.
+    timed = [_timed(made, spending.max_seconds) for made in (*tools, *folder_tools)]
+    return dataclasses.replace(built, tools=timed, limits=spending), bounds
 
 
 def _not_there(task: AgentTask) -> Iterator[str]:
@@ -197,6 +209,27 @@ def _gated(made: Tool[..., object], gates: Gates) -> Tool[..., object]:
     if isinstance(function, Explicit):
         return Tool(Explicit(after_gates, function.signature, function.convert), made.spec, made.problems)
     return Tool(functools.wraps(function)(after_gates), made.spec, made.problems)
+
+
+def _unused(rules: Rules, forbidden: Collection[str]) -> set[str]:
+    """The forbidden tools that no rule about another tool names: the workflow can do without them."""
+    others = [spec for spec in rules.tools if spec.name not in forbidden]
+    needed = {*rules.required, *(one.tool for spec in others for one in spec.prerequisites)}
+    needed.update(name for spec in others for bound in spec.grounded for name in bound.sources)
+    needed.update(name for use in rules.order if use.tool not in forbidden for name in use.names)
+    return {*forbidden} - needed
+
+
+def _of_others(options: Mapping[str, _T] | None, unused: Collection[str]) -> Mapping[str, _T] | None:
+    """The options by tool, without those of unused ones."""
+    return options and {name: option for name, option in options.items() if name not in unused}
+
+
+def _timed(made: Tool[..., object], seconds: float | None) -> Tool[..., object]:
+    """The tool with that timeout, if it has none; an agent used as a tool keeps within the budget by itself."""
+    if seconds is None or made.spec.timeout is not None or made.spec.delegates:
+        return made
+    return Tool(made.function, msgspec.structs.replace(made.spec, timeout=seconds), made.problems)
 
 
 def _misnamed(limits: TaskLimits, effects: Mapping[str, ToolEffect]) -> Iterator[str]:

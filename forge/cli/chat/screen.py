@@ -151,12 +151,13 @@ Printed = LabelledText | Spelled
 
 
 class RunningTool(Struct, frozen=True, kw_only=True):
-    """A running tool and its last progress message."""
+    """A running tool and its last progress message; `waiting`: for a person's approval."""
 
     call_id: str
     name: str
     arguments: str
     progress: str = ""
+    waiting: bool = False
 
 
 class Screen(Struct, frozen=True, kw_only=True):
@@ -206,9 +207,9 @@ def _after(screen: Screen, stamped: Stamped) -> Screen:
             running = (*screen.running, *_begun(screen, calls))
             return replace(screen, running=running, approved=left, remarked=stamped.turn)
         case events.ApprovalAsked(call=call):
-            return replace(screen, running=(*screen.running, *_begun(screen, (call,))))
+            return _waiting(replace(screen, running=(*screen.running, *_begun(screen, (call,)))), call.id, waits=True)
         case events.ApprovalAnswered(call_id=call_id, approved=True):
-            return replace(screen, approved=(*screen.approved, call_id))
+            return _waiting(replace(screen, approved=(*screen.approved, call_id)), call_id, waits=False)
         case events.ToolProgressed(call_id=call_id, text=text):
             tools = (replace(one, progress=text) if one.call_id == call_id else one for one in screen.running)
             return replace(screen, running=tuple(tools))
@@ -221,6 +222,11 @@ def _after(screen: Screen, stamped: Stamped) -> Screen:
             return replace(screen, reply=grown(screen.reply, event))
         case _:
             return screen
+
+
+def _waiting(screen: Screen, call_id: str, *, waits: bool) -> Screen:
+    running = (replace(one, waiting=waits) if one.call_id == call_id else one for one in screen.running)
+    return replace(screen, running=tuple(running))
 
 
 def _begun(screen: Screen, calls: tuple[ToolCall, ...]) -> tuple[RunningTool, ...]:
@@ -328,7 +334,7 @@ def under_way(screen: Screen) -> tuple[str, str]:
         tool = screen.running[-1]
         more = f" (and {len(screen.running) - 1} more)" if len(screen.running) > 1 else ""
         said = f": {printable(tool.progress, _FOLDED)}" if tool.progress.strip() else ""
-        return f"running {printable(tool.name)}{more}{said}", ""
+        return f"{'asking about' if tool.waiting else 'running'} {printable(tool.name)}{more}{said}", ""
     if not screen.asked:
         return "working", ""
     if screen.summing:

@@ -135,7 +135,8 @@ export class Timeline {
     approval_answered: (event) => {
       const card = this.#calls.get(event.call_id);
       if (!card) return;
-      this.#state(card, event.approved ? "asked" : "refused", event.approved ? "approved" : "not approved");
+      const found = event.happened ? "the earlier call took effect" : event.approved ? "approved" : "not approved";
+      this.#state(card, event.approved ? "asked" : "refused", found);
       if (event.approved && event.arguments && event.arguments !== card.json) {
         this.#arguments(card, event.arguments);
         this.#chip(card, "arguments changed by a person");

@@ -4,12 +4,12 @@ import re
 
 from stages.rescue.found import Family, Read
 from stages.rescue.names import Names
-from stages.rescue.pycalls import PythonCalls, call_list
+from stages.rescue.pycalls import CALLED, PythonCalls, call_list
 from stages.rescue.tags import IN_BRACKETS, LEFT, RIGHT, STEM
 
 _TOOL_CODE = re.compile(r"\s*+tool_code[ \t]*+\n")
 """Gemma's fence, without the fence."""
-_NAME_BEFORE = re.compile(r"[\s`]*(?:[A-Za-z_]\w{0,60}\s?=\s?)?(?:print\(|await\s)?[A-Za-z_][\w.:/-]{0,120}\s?")
+_NAME_BEFORE = re.compile(rf"[\s`]*(?:[A-Za-z_]\w{{0,60}}\s?=\s?)?(?:print\(|await\s)?{CALLED}\s?")
 _LEADING = re.compile(r"[\s`]*+")
 _REST_OF_REPLY = re.compile(r"[\s`;\])]*(?:<(?:[|/]|bot_end)[^>]{0,40}>\s*+)*+\Z")
 _FENCE = re.compile(r"(?:```|~~~)[ \t]*+(tool_code|tool_calls?|python3?|py|code|)[ \t\r]*+\n\s*+")
@@ -19,7 +19,7 @@ _NEAR_BEGIN = 160
 _MARKED = re.compile(
     rf"^(?:[A-Z]\w{{0,15}}: ?|{LEFT}{{1,2}}{IN_BRACKETS}{{1,40}}{RIGHT}{{1,2}}\s?|"
     rf"[^\w\s`\"'#>|/*-]{{1,4}}\s?(?:[A-Za-z_]{{0,15}}{STEM}[A-Za-z_ ]{{0,15}}?[: ]\s?)?)?"
-    r"(?P<name>(?:await |print\()?[A-Za-z_][\w.:/-]{0,120}) ?\Z",
+    rf"(?P<name>(?:await |print\()?{CALLED}) ?\Z",
     re.MULTILINE,
 )
 _MARK_AFTER = re.compile(
@@ -99,6 +99,6 @@ def _any_known(calls: PythonCalls, names: Names) -> bool:
     return calls.damage is not None or any(names.knows(claim.name) for claim in calls.claims)
 
 
-_NAME = r"[*`\"']{0,2}[A-Za-z_][\w.:/-]{0,120}[*`\"']{0,2}"
+_NAME = rf"[*`\"']{{0,2}}{CALLED}[*`\"']{{0,2}}"
 CALL_LIST = Family(name="pythonic", first="[", opener=rf"\[(?=\s{{0,8}}{_NAME}\s?\()", read=_read)
 WHOLE_REPLY = Family(name="pythonic", first="(", opener=rf"\((?<!(?s:.){{{_NEAR_BEGIN + 2}}})", read=_whole)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from forge import Scripted, run_sync
+from forge.agent import Agent
 from forge.cli.commands import parse
 from forge.cli.completion import script
 from tests.commands import forge as command
@@ -38,7 +41,7 @@ def forge(*words: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
 
 
 def environment(folder: Path) -> dict[str, str]:
-    return {**os.environ, "FORGE_STATE": str(folder / "state")}
+    return {**os.environ, "FORGE_STATE": str(folder / "state"), "PYTHONPATH": str(Path(__file__).parents[3])}
 
 
 def options(address: str) -> list[str]:
@@ -159,8 +162,31 @@ def test_sigterm_ends_it_with_a_record_and_the_command_that_goes_on(task: Path) 
             running.send_signal(signal.SIGTERM)
             out, err = running.communicate()
     assert running.returncode == 143
-    assert (json.loads(out)["outcome"], json.loads(out)["exit_code"]) == ("cancelled", 143)
+    record, wait = json.loads(out), {"command": ["sh", "-c", "echo here > pipe; sleep 600"]}
+    assert (record["outcome"], record["exit_code"], record["commands"]) == ("cancelled", 143, [])
+    assert record["unknown"] == [{"tool": "run_command", "arguments": wait}]
     assert f"To resume it: forge agent run task.toml --resume run.jsonl --backend {address} --mode native" in err
+
+
+def test_a_command_that_was_killed_while_it_ran_leaves_an_unknown_outcome_to_a_person(task: Path) -> None:
+    os.mkfifo(task.parent / "pipe")
+    run = ["sh", "-c", "echo here > pipe; sleep 600"]
+    task.write_text(task.read_text().replace("[limits]", f"[limits]\ncommands = [{json.dumps(run)}]"))
+    words = ["agent", "run", "task.toml", "--journal", "run.jsonl"]
+    with scripted_server(task.parent, [calling("run_command", command=run), READ, MEND, DONE]) as address:
+        command = [sys.executable, "-m", "forge", *words, *options(address)]
+        with subprocess.Popen(
+            command, cwd=task.parent, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environment(task.parent)
+        ) as running:
+            assert (task.parent / "pipe").read_text() == "here\n", "the command is running"
+            running.send_signal(signal.SIGKILL)
+        done = forge("agent", "run", "task.toml", "--resume", "run.jsonl", *options(address), cwd=task.parent)
+    record = json.loads(done.stdout)
+    assert (done.returncode, record["outcome"], record["result"]) == (5, "needs_person", "Mended.")
+    assert record["unknown"] == [{"tool": "run_command", "arguments": {"command": run}}]
+    assert "nobody knows whether an interrupted call took effect: run_command" in record["reason"]
+    assert f"outcome unknown: run_command {json.dumps({'command': run}, separators=(',', ':'))}" in done.stderr
+    assert "To resume it" not in done.stderr, "the run is over"
 
 
 def test_completion_and_help_know_it(capsys: pytest.CaptureFixture[str]) -> None:
@@ -170,3 +196,38 @@ def test_completion_and_help_know_it(capsys: pytest.CaptureFixture[str]) -> None
     said = capsys.readouterr().out
     assert "[[gates]]" in said
     assert "3 gates failed" in said
+
+
+def test_a_call_that_needs_a_person_is_approved_in_a_terminal_by_resuming(task: Path) -> None:
+    (task.parent / "desk.py").write_text(
+        "from forge import tool\nfrom forge.agent import Agent\n\n\n@tool(approval=True)\n"
+        'def refund(order: int) -> str:\n    """Refund an order."""\n    return "refunded"\n\n\n'
+        'desk = Agent("desk", tools=[refund], backend="http://127.0.0.1:9")\n'
+    )
+    task.write_text('task = "Refund order 7."\nagent = "desk.py:desk"\n[limits]\ntools = ["refund"]\n')
+    with scripted_server(task.parent, [calling("refund", order=7), DONE]) as address:
+        words = ["agent", "run", "task.toml", *options(address)]
+        done = forge(*words, "--journal", "run.jsonl", cwd=task.parent)
+        assert (done.returncode, json.loads(done.stdout)["outcome"]) == (5, "needs_person"), done.stderr
+        assert "in a terminal, forge resume or forge agent run --resume" in done.stderr
+        ours, theirs = pty.openpty()
+        command = [sys.executable, "-m", "forge", *words, "--resume", "run.jsonl"]
+        env, silent = environment(task.parent), subprocess.DEVNULL
+        with subprocess.Popen(command, cwd=task.parent, stdin=theirs, stdout=theirs, stderr=silent, env=env) as running:
+            os.close(theirs)
+            os.write(ours, b"y\n")
+            code = running.wait(60)
+        shown = os.read(ours, 65536).decode()
+        os.close(ours)
+    assert (code, "refund {" in shown) == (0, True), shown
+    assert '"outcome": "done"' in shown
+
+
+def test_an_agent_s_run_is_resumed_by_the_command_that_is_printed(tmp_path: Path) -> None:
+    desk = Agent("desk", backend=Scripted(["It is done."]))
+    run_sync(desk.workflow, "Go.", backend=desk.backend, journal=str(tmp_path / "run.jsonl")).unwrap()
+    (tmp_path / "desk.py").write_text(
+        'from forge.agent import Agent\n\ndesk = Agent("desk", backend="http://127.0.0.1:9")\n'
+    )
+    done = forge("resume", "desk.py:desk", "run.jsonl", "--backend", "http://127.0.0.1:9", cwd=tmp_path)
+    assert (done.returncode, "It is done." in done.stdout) == (0, True), done

@@ -15,6 +15,7 @@ from forge.agent.headless.limits import CommandForbidden, FileForbidden, ToolFor
 from forge.errors import ForgeError
 from forge.interpreters.scripted import Line, Scripted, call
 from stages.effect import Fault
+from stages.order import Use
 
 GATE = [sys.executable, "check.py"]
 CHECK = (
@@ -182,6 +183,27 @@ def test_an_agent_of_ones_own_may_use_what_the_task_names(repo: Path) -> None:
     assert record.outcome == "done"
     assert [refused.violation for refused in record.violations] == [ToolForbidden(tool="deploy")]
     assert "You mend." in asked(model)[0]
+    first, *others = asked(model)
+    assert '"edit_file"' in first
+    assert not any(f'"name":"{name}"' in first for name in ("deploy", "publish"))
+    assert not any("publish" in request for request in others), "no correction offers another forbidden tool"
+
+
+def test_a_forbidden_tool_that_a_rule_of_the_agent_names_stays_known(repo: Path) -> None:
+    @tool(prerequisites="publish")
+    def announce() -> str:
+        """Announce."""
+        raise AssertionError("announced")
+
+    agent = coder(optional_steps=["deploy", "publish"], order=[Use(tool="deploy", at_most=1)])
+    limits = "write = ['src']\ntools = ['announce', 'read_file', 'edit_file']"
+    own = Agent("coder", backend=Scripted([]), tools=[deploy, publish, announce])
+    record, _ = worked(task_file(repo, limits), call("announce"), call("publish"), READ, MEND, DONE, agent=own)
+    assert (record.outcome, record.violations[-1].violation) == ("done", ToolForbidden(tool="publish"))
+    (repo / "src" / "calc.py").write_text("def add(a, b):\n    return a - b\n")
+    (repo.parent / "run.jsonl").unlink()
+    record, _ = worked(task_file(repo), READ, MEND, DONE, agent=agent)
+    assert record.outcome == "done", "rules about forbidden tools alone go with them"
 
 
 def test_a_limit_of_the_task_is_the_run_s_where_it_equals_the_default_too(repo: Path) -> None:
@@ -212,6 +234,16 @@ def test_a_question_to_nobody_ends_the_task(repo: Path) -> None:
 def test_a_limit_of_model_calls_is_an_outcome_of_its_own(repo: Path) -> None:
     record, _ = worked(task_file(repo, "write = ['src']\nmax_iterations = 2"), READ, call("list_files"))
     assert (record.outcome, record.exit_code) == ("limit_reached", 4)
+
+
+def test_a_limit_of_seconds_ends_the_command_that_is_running(repo: Path) -> None:
+    wait = [sys.executable, "-c", "import time; time.sleep(600)"]
+    limits = f"max_seconds = 0.3\ncommands = [{msgspec.json.encode(wait).decode()}]"
+    record, _ = worked(task_file(repo, limits, gate=None), call("run_command", command=wait))
+    assert record.seconds < 60
+    assert (record.outcome, record.exit_code) == ("needs_person", 5), "half of it was done, nobody knows which"
+    assert [one.tool for one in record.unknown] == ["run_command"]
+    assert "budget of seconds is spent" in record.reason
 
 
 def test_an_existing_file_is_not_replaced_where_lines_are_counted(repo: Path) -> None:

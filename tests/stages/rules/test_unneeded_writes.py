@@ -304,3 +304,17 @@ def test_the_developer_is_hinted_once_at_a_write_without_any_rule(caplog: pytest
     (said,) = (record.getMessage() for record in caplog.records if "says when to call" in record.getMessage())
     assert said.startswith("hinted: ")
     assert "send_message" in said
+
+
+def test_the_developer_is_told_that_no_rule_holds_where_no_tool_declares_that_it_reads(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    script = [call("drop", order="A"), call("end")]
+    with caplog.at_level(logging.WARNING, "forge"):
+        for options in ({"tools": [drop, end]}, {"tools": [drop, end], "optional_steps": "drop"}):
+            made = Workflow(f"undeclared{len(options)}", **options, terminal_tool="end")
+            for _ in range(2):
+                run_sync(made, "Drop A.", backend=Scripted(script)).unwrap()
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said.startswith('undeclared1: no tool is declared with effect="read"')
+    assert said.endswith(": drop")
