@@ -239,3 +239,37 @@ def test_elements_with_a_name_and_a_value_are_arguments_unless_the_tool_takes_th
     taken = {"set_pref": ("key", "value", "scope"), "create_param": ("name", "value", "type"), **OF_ITS_OWN}
     (call,) = rescue.rescue(text, taken).calls
     assert msgspec.json.decode(call.arguments) == arguments
+
+
+NOTED = {"delete_file": ("path",), "search": ("query", "limit"), "note": ("text",), "list": ()}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://host/odata/delete_file(path='x')",
+        '[docs://delete_file(path="x")]',
+        'file:///delete_file("x")',
+        'Foo::delete_file(path="x")',
+        "example.com/list()",
+        'The file was removed by this.\n[Foo::delete_file(path="x")]',
+    ],
+)
+def test_addresses_paths_and_qualified_names_are_no_calls(text: str) -> None:
+    assert rescue.rescue(text, NOTED).calls == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        ('default_api:search(query="x")', '{"query":"x"}'),
+        ('[tools/search(query="x")]', '{"query":"x"}'),
+        ('search("cats", "10")', '{"query":"cats","limit":"10"}'),
+        ('note("TODO: buy milk")', '{"text":"TODO: buy milk"}'),
+        ('note("FOO=bar make")', '{"text":"FOO=bar make"}'),
+        ('{"arguments": {"query": ["a"]}, "name": "search"', '{"query": ["a"]}'),
+    ],
+)
+def test_what_looks_like_a_prefix_a_keyword_or_a_cut_is_read_as_it_is(text: str, arguments: str) -> None:
+    (call,) = rescue.rescue(text, NOTED).calls
+    assert msgspec.json.decode(call.arguments) == msgspec.json.decode(arguments)
