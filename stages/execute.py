@@ -59,7 +59,9 @@ def execute(rules: Rules) -> Stage:
                     call, result = settled
                     done = success_of(call, result.text, state.ledger.turn, judged_by(rules.order, call, result.text))
                     state = replace(state, ledger=with_calls(state.ledger, (done,), (), repeating))
-                batch = without_unknown_results(batch, _open(rules, state)) if state.ledger.in_doubt else batch
+                # Once the time is up nobody is asked any more: the unknown outcome is how the call ended.
+                if state.ledger.in_doubt and not out_of_time(state.ledger.budget):
+                    batch = without_unknown_results(batch, _open(rules, state))
                 batch = judged_results(batch, rules.order)
             case _:
                 assert_never(phase)

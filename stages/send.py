@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from stages.budget import charged, over_budget
+from stages.budget import charged, out_of_time, over_budget
 from stages.effect import Send, Spending
 from stages.execution import call_digest, question
 from stages.halt import DeadEnd, Halt, OutcomeUnknown
@@ -25,7 +25,7 @@ def send(rules: Rules) -> Stage:
     @on(Prepared)
     def stage(state: State, phase: Prepared) -> State | Halt:
         ledger = state.ledger
-        if ledger.in_doubt and (asking := _question(rules, state)):
+        if ledger.in_doubt and not out_of_time(ledger.budget) and (asking := _question(rules, state)):
             return asking
         if spent := over_budget(rules, ledger):
             return spent

@@ -1,5 +1,6 @@
 """Several agents: one as the tool of another, and hand-offs between them."""
 
+import logging
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Annotated, Unpack
@@ -33,6 +34,8 @@ from stages.tool import ToolEffect
 
 Brief = Callable[[str, HandOff, History], str]
 """The message for the next agent: a pure function of the user's message, the hand-off, and the last agent's history."""
+
+_log = logging.getLogger("forge")
 
 
 class Handled(Struct, frozen=True, kw_only=True):
@@ -212,7 +215,8 @@ def agent_tool(
         if isinstance(ended, Failure):
             halted = ended.failure()
             # What a server said in an error is neither for the calling model nor for callers of `forge serve`.
-            unreached = isinstance(halted.halt, BackendFailed)
+            if unreached := isinstance(halted.halt, BackendFailed):
+                _log.warning("%s: %s", agent.workflow.name, halted)
             raise ToolFailed("the agent's model gave no usable answer." if unreached else f"{halted}") from halted
         finished = ended.unwrap()
         match finished.outcome:

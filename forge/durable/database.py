@@ -24,7 +24,7 @@ from forge.errors import ForgeError
 from stages.repair.decoding import sound
 
 APPLICATION = "forge"
-VERSION = "forge-1"
+VERSION = "forge-2"
 """The version of the order of steps per effect. Workers leave runs of other versions alone."""
 
 WORKFLOW = "forge.run"

@@ -6,7 +6,7 @@ import inspect
 import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from types import CoroutineType
 from typing import Self, TypeVar
 
@@ -214,9 +214,11 @@ class TimeLimit:
             _log.warning("%s %s and cannot be cancelled; the run continues without it", self._spec.name, why)
             leave(task)
             raise Overdue(why, stopped=False, of_run=of_run)
-        with suppress(asyncio.CancelledError):
-            return task.result()
-        raise Overdue(why, stopped=True, of_run=of_run)
+        broken = None if task.cancelled() else task.exception()
+        # A tool may turn its cancellation into another exception; unless that says what it did, nobody knows.
+        if task.cancelled() or (of_run and broken and not isinstance(broken, ToolFailed | ToolResolutionError)):
+            raise Overdue(why, stopped=True, of_run=of_run)
+        return task.result()
 
     def _next(self) -> float:
         """When the time is up, unless there is progress."""

@@ -128,6 +128,13 @@ def test_what_a_model_says_beside_its_calls_is_told_once_a_turn() -> None:
     assert rows(said, screen) == []
 
 
+def test_an_edited_call_with_an_id_of_its_own_is_the_only_one_that_runs() -> None:
+    screen, _ = followed_by(AT_WORK, stamped(events.ApprovalAnswered(call_id="c1", approved=True)))
+    edited = ToolCall(id="c2", name="look", arguments='{"a":2}')
+    screen, _ = followed_by(screen, stamped(events.CallsAccepted(calls=(edited,))))
+    assert ([one.call_id for one in screen.running], screen.approved) == (["c2"], ())
+
+
 def test_a_call_that_nobody_could_be_asked_about_was_not_run() -> None:
     first, *_ = rows(events.RunHalted(halt=NEEDED), AT_WORK)
     assert first == ("result", "It was not run.")

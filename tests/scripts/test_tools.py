@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import pytest
 
-from forge import Calls, Limits, ToolDef, Workflow, run_sync, tool
+from forge import Approved, Ask, Calls, Limits, ToolDef, Workflow, run_sync, tool
 from forge.errors import DefinitionError
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.tools import IdempotencyKey
@@ -368,6 +368,38 @@ def test_a_call_that_may_be_cut_short_ends_with_the_run_s_time(options: dict[str
     assert run.halt.what == "seconds"
     unknown = [one.name for one in run.state.ledger.in_doubt]
     assert unknown == (["slow"] if "timeout" in options else []), "a write that was cut short may have taken effect"
+
+
+@pytest.mark.parametrize("in_doubt", ["ask", "report"])
+def test_a_write_that_the_run_s_time_ends_is_unknown_and_asked_about_no_more(
+    in_doubt: Literal["ask", "report"],
+) -> None:
+    @tool(timeout=30)
+    async def pay(amount: int) -> str:
+        """Pay."""
+        try:
+            await asyncio.sleep(600)
+        except asyncio.CancelledError as stop:
+            raise RuntimeError("connection closed") from stop
+        return f"paid {amount}"
+
+    async def ask(question: Ask) -> Approved:
+        raise AssertionError(f"no approval could start anything: {question}")
+
+    flow = Workflow(
+        "w",
+        tools=[pay, finish],
+        terminal_tool="finish",
+        required_steps="pay",
+        limits=OF_RUN,
+        calls=Calls(in_doubt=in_doubt),
+    )
+    run = run_sync(flow, "Pay 1.", backend=Scripted([call("pay", amount=1)]), ask=ask).failure()
+    assert isinstance(run.halt, BudgetSpent)
+    assert [one.name for one in run.state.ledger.in_doubt] == ["pay"]
+    last = run.state.history[-1]
+    assert isinstance(last, Answer)
+    assert last.status == "in_doubt"
 
 
 def test_how_much_of_a_result_is_shown_is_the_tool_s_to_say() -> None:

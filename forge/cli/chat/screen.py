@@ -203,9 +203,12 @@ def _after(screen: Screen, stamped: Stamped) -> Screen:
         case events.ModelFailed():
             return replace(screen, asked=False, reply=ComingReply())
         case events.CallsAccepted(calls=calls):
-            left = tuple(one for one in screen.approved if one not in {call.id for call in calls})
-            running = (*screen.running, *_begun(screen, calls))
-            return replace(screen, running=running, approved=left, remarked=stamped.turn)
+            # An approved call that is not among them runs under another ID, because a person edited it.
+            gone = {*screen.approved} - {call.id for call in calls}
+            screen = replace(screen, running=tuple(one for one in screen.running if one.call_id not in gone))
+            return replace(
+                screen, running=(*screen.running, *_begun(screen, calls)), approved=(), remarked=stamped.turn
+            )
         case events.ApprovalAsked(call=call):
             return _waiting(replace(screen, running=(*screen.running, *_begun(screen, (call,)))), call.id, waits=True)
         case events.ApprovalAnswered(call_id=call_id, approved=True):
