@@ -63,7 +63,7 @@ def print_json(value: object, *, indented: bool = False) -> None:
     What cannot be printed is escaped, so that it stays the same value and cannot control a terminal.
     """
     encoded = msgspec.json.encode(value, enc_hook=str)
-    text = (msgspec.json.format(encoded) if indented else encoded).decode()
+    text = msgspec.json.format(encoded, indent=2 if indented else -1).decode()
     print("".join(c if c.isprintable() or c == "\n" else escaped(c) for c in text), flush=True)
 
 

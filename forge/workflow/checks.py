@@ -203,9 +203,9 @@ def tell_unruled(workflow: str, tools: tuple[str, ...]) -> None:
 
 @cache
 def tell_undeclared(workflow: str, tools: tuple[str, ...]) -> None:
-    """Warn that the rules for writes do not hold for these tools; once per process and workflow name."""
+    """Hint that the rules for writes do not hold for these tools; once per process and workflow name."""
     if tools:
-        logging.getLogger("forge").warning(
+        logging.getLogger("forge").info(
             '%s: no tool is declared with effect="read", so forge cannot tell which tools write, and the rules of '
             'plain requests (docs/guards.md) are off: the same call may run again. Say effect="read" of the tools that '
             "only read; name those that write in optional_steps, or give them a rule: %s",

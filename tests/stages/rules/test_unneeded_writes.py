@@ -310,7 +310,7 @@ def test_the_developer_is_told_that_no_rule_holds_where_no_tool_declares_that_it
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     script = [call("drop", order="A"), call("end")]
-    with caplog.at_level(logging.WARNING, "forge"):
+    with caplog.at_level(logging.INFO, "forge"):
         for options in ({"tools": [drop, end]}, {"tools": [drop, end], "optional_steps": "drop"}):
             made = Workflow(f"undeclared{len(options)}", **options, terminal_tool="end")
             for _ in range(2):
