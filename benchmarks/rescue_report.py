@@ -33,6 +33,8 @@ UNTOUCHED: dict[str, tuple[str, ...]] = {
     "eleventh-held": ("39 of 41", "63 of 67", "32 of 32", "14 of 15"),
     "twelfth-tune": ("45 of 45", "58 of 60", "32 of 32", "11 of 13"),
     "twelfth-held": ("45 of 45", "58 of 60", "33 of 33", "11 of 12"),
+    "thirteenth-tune": ("49 of 51", "71 of 72", "33 of 33", "12 of 13"),
+    "thirteenth-held": ("49 of 50", "66 of 72", "32 of 32", "11 of 12"),
 }
 """How many cases of each kind were right before anything was changed for that half of a list."""
 

@@ -36,6 +36,7 @@ CLOSED = rf"(?:{END_TAG}{CALL}s?{TAG_END}|{TAG}{CALL}{TAG_END}(?=\s*+\Z))"
 MINIMAX_TOKEN = "]<]minimax[>["  # noqa: S105 - a token of the model's, no secret
 MARKER = (
     rf"(?:<{BAR}{{0,2}}/?[\w\u2581][\w\u2581 :./-]{{0,60}}{BAR}{{0,2}}>|\[{{1,2}}/?[A-Z][A-Z_]{{1,30}}\]{{1,2}}|"
+    rf"\[{BAR}[\w:./-]{{1,60}}{BAR}\]|"
     "[\u3010\u3014\u27e6\u300a\u25c1\u00ab]/?[\\w: -]{1,40}[\u3011\u3015\u27e7\u300b\u25b7\u00bb])"
 )
 """A control token, a tag without attributes, or a word between brackets that no ordinary text has."""

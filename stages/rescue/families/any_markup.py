@@ -32,7 +32,9 @@ _GIVEN = re.compile(r"[\"'=:]\s?([^\W\d][\w.-]{0,120}+)")
 _PAIR = re.compile(r"(?:\A|[\s&,;|])([^\W\d][\w.-]{0,120}+)\s?[=:]")
 _VALUE = frozenset({"value", "val", "v", "is", "to", "content"})
 """Attributes with the value of the parameter that another one names."""
-_CLOSES = re.compile(r"\W*?/|\W*(?i:end|close|stop)(?![^\W_])|[\w:.| -]{0,40}(?<![^\W_])(?i:end|close|stop|done)\W*\Z")
+_CLOSES = re.compile(
+    r"[^\w\"']*?/|\W*(?i:end|close|stop)(?![^\W_])|[\w:.| -]{0,40}(?<![^\W_])(?i:end|close|stop|done)\W*\Z"
+)
 _GAP = re.compile(r"(?:\s|\\n)*+")
 _END = re.compile(r"(?:\s|`|\\n)*+\Z")
 _BEFORE = 200  # characters in which the first call begins

@@ -1,4 +1,4 @@
-"""Ten more lists of formats, damage, invented formats and texts without calls, scored before they were looked at.
+"""Eleven more lists of formats, damage, invented formats and texts without calls, scored before they were looked at.
 
 `fresh` is from the parsers and tests of vLLM and SGLang, and from issues with real replies. `half` is `tune` or `held`:
 of damage, the held half was looked at too once its result had been written down (benchmarks/RESCUE.md). `third` came
@@ -6,8 +6,8 @@ after, as of what models of 2026 write that is in neither. `fourth` is from repl
 of servers and agents, each with its source; `fifth` damages fourteen formats in up to 45 ways; `sixth` is as `fourth`,
 written later; `seventh` is from tests and issues of this autumn, and nobody has looked at its held half; so is
 `eighth`, from the tests and issues of servers and agents that are in none of the others, `ninth`, from issues of this
-year that are in none of those, and `eleventh` and `twelfth`, each by an author who knew none of this; the twelfth has
-tools of its own.
+year that are in none of those, and `eleventh`, `twelfth` and `thirteenth`, each by an author who knew none of this; the
+last two have tools of their own.
 What each list scored before it was tuned on is in benchmarks/RESCUE.md too.
 """
 
@@ -18,7 +18,7 @@ import pytest
 from msgspec import Raw
 
 from stages.effect import Reply
-from stages.reading.replies import reader
+from stages.reading.replies import ReplyRead, reader
 from stages.rescue import FAMILIES
 from stages.rules import Rules
 from stages.tool import ToolEffect, ToolSpec
@@ -27,7 +27,19 @@ from tests.stages.rescue.test_shapes import Case
 
 CASES = [
     msgspec.json.decode(line, type=Case)
-    for name in ("fresh", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "eleventh", "twelfth")
+    for name in (
+        "fresh",
+        "third",
+        "fourth",
+        "fifth",
+        "sixth",
+        "seventh",
+        "eighth",
+        "ninth",
+        "eleventh",
+        "twelfth",
+        "thirteenth",
+    )
     for line in (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
 ]
 NOT_READ = {
@@ -36,6 +48,9 @@ NOT_READ = {
     "damage/set-py": "a set of Python",
     "damage/concat": "an expression",
     "damage/value-num-space": "blanks around a number in a string: the schema's business",
+    "clean-028": "the name before a fence that calls tool_call, of ChatGLM3 alone",
+    "damaged-037": "blanks around a value in a tag are the value's",
+    "invented-023": "a list of YAML without quotes",
     "negative/data13": "an error that tells of a call",
     "negative/template2": "the guard of placeholders refuses it",
     "clean/tool-brackets-empty": "a name in brackets and nothing else",
@@ -108,30 +123,39 @@ TWELFTH: dict[str, dict[str, str]] = {
 """The tools of the twelfth list."""
 
 
-def _tools(effect: ToolEffect, parameters: dict[str, dict[str, str]] = PARAMETERS) -> tuple[ToolSpec, ...]:
-    schemas = {
+def _schemas(parameters: dict[str, dict[str, str]]) -> dict[str, object]:
+    return {
         name: {
             "type": "object",
             "properties": {key: {} if kind == "any" else {"type": kind} for key, kind in given.items()},
         }
         for name, given in parameters.items()
     }
-    return tuple(
+
+
+def _reader(schemas: dict[str, object], effect: ToolEffect) -> ReplyRead:
+    tools = tuple(
         ToolSpec(name=name, description="", parameters=Raw(json.dumps(schema).encode()), effect=effect)
         for name, schema in schemas.items()
     )
+    return reader(Rules(tools=tools), in_text=False, families=FAMILIES)
 
 
-READS, WRITES, TWELFTH_READS, TWELFTH_WRITES = (
-    reader(Rules(tools=_tools(effect, parameters)), in_text=False, families=FAMILIES)
-    for parameters in (PARAMETERS, TWELFTH)
-    for effect in ("read", "write")
-)
+READERS = {
+    name: (_reader(schemas, "read"), _reader(schemas, "write"))
+    for name, schemas in {
+        "": _schemas(PARAMETERS),
+        "twelfth": _schemas(TWELFTH),
+        "thirteenth": json.loads((FOLDER / "thirteenth_tools.json").read_text(encoding="utf-8")),
+    }.items()
+}
+"""By list, where it has tools of its own: readers for tools that read, and for tools that write."""
+READS, WRITES = READERS[""]
 
 
 def is_right(case: Case) -> bool:
     """Whether its calls are read as they are meant, or, of a text that calls nothing, no tool that writes runs."""
-    reads, writes = (TWELFTH_READS, TWELFTH_WRITES) if case.half.startswith("twelfth") else (READS, WRITES)
+    reads, writes = READERS.get(case.half.partition("-")[0], (READS, WRITES))
     read = (writes if case.kind == "negative" else reads)(Reply(text=case.text))
     sound = case.kind == "negative" or all(call.wrong is None for call in read.calls)
     found = tuple(Meant(call.name, arguments(call.arguments)) for call in read.calls if call.wrong is None)
