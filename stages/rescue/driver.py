@@ -59,6 +59,8 @@ def rescuer(families: tuple[Family, ...] | Openers) -> Rescue:
         if escaped and (plain := _plain(visible)) is not None:
             return _escaped(visible, plain, known, tools)
         tools = tools.within(visible)
+        if not tools.known and known.passes_over(visible):
+            return Rescued(rest=visible.strip())
         found = _gathered(visible, _reads(visible, known, tools), tools)
         if (whole := mended(visible, found, tools)) != visible:
             again = _gathered(whole, _reads(whole, known, tools), tools)

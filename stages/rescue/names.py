@@ -38,7 +38,8 @@ class Names(Struct, frozen=True):
 
     def within(self, text: str) -> Self:
         """The names that this text has, in any spelling: it is read as if these alone were known, only quicker."""
-        if len(text) < _SHORT or not self.spelt or sum(map(text.count, "<{[")) < _FEW_SIGNS:
+        text = text.lstrip()  # a thought is blanked
+        if len(text) < _SHORT or not self.spelt:
             return self
         if ("\\u" in text or "&#" in text) and _ESCAPED.compiled.search(text):
             return self
@@ -127,8 +128,7 @@ def indexed(known: Collection[str] | Mapping[str, tuple[str, ...]]) -> Names:
 
 _FEW = 50
 _SHORT = 500
-_FEW_SIGNS = 30
-"""Characters, and brackets, of a text that is read with all names: to look for them takes as long as to read it."""
+"""Characters of a text that is read with all names: to look for them takes as long as to read it."""
 _LOWER = bytes(range(256)).lower()
 _NO_LETTERS = bytes(sign for sign in range(256) if not (chr(sign).isascii() and chr(sign).isalnum()))
 _ESCAPED = LazyPattern(r"\\u[0-9a-fA-F]{4}|&#(?!3[49];|x2[27];)")

@@ -57,6 +57,8 @@ STRAY_MARKUP = re.compile(
 """An opening, closing or empty tag or token of calls."""
 STEM = "(?:[Tt]ool|TOOL|[Ff]unc|FUNC|[Cc]all|CALL|[Ii]nvoke|[Aa]ction|ACTION|[Pp]lugin)"
 """A part of the words in markers of calls."""
+WORDS = ("tool", "func", "call", "invoke", "action", "plugin")
+"""One of these is in all that has such a part, or a word of the tags around a call, in lower case."""
 _MARKER = re.compile(MARKER)
 STEM_IN = re.compile(STEM)
 _PLAIN = re.compile(r"</?[\w:.-]{1,60}>")

@@ -310,7 +310,9 @@ def torn_call(text: str, start: int, torn: BrokenJson, names: Names) -> Read | N
     return Read(start=start, end=max(torn.end, meant.end()), damage=CUT_OFF if torn.cut else UNREADABLE)
 
 
-FENCED = Family(name="fenced", first="`", opener="```(?!`)", read=_fenced)
+_WORDS = (*_ARGUMENT_STEMS, "\\u", "&#")
+"""A call of an unknown tool has arguments, perhaps with their key escaped."""
+FENCED = Family(name="fenced", first="`", opener="```(?!`)", read=_fenced, words=_WORDS)
 _OTHER_KEY = (
     "(?:['\u201c]|\\\\\")\\w{1,40}+\\\\?+['\"\u201d]\\s?+[:=]\\s?+\\\\?+['\"\u201c{\\dTF]|"
     "[A-Za-z_]\\w{0,40}+:\\s?+['\"\u201c]"
@@ -318,4 +320,10 @@ _OTHER_KEY = (
 """A key that is not written as JSON has it, and the beginning of its value."""
 _OBJECT = rf"\{{(?!\{{\{{)\{{?+(?=(?:\s|\\[nrt]){{0,40}}(?:\"(?![{{\[])|}}|{_OTHER_KEY}|{_LIKE_A_CALL}))"
 _FULL_WIDTH = '\uff5b(?=\\s{0,40}["\u201c\u201d\uff02])'
-BARE = Family(name="bare", first="{[\uff5b", opener=rf"{_OBJECT}|\[(?=\s{{0,40}}{_OBJECT})|{_FULL_WIDTH}", read=_bare)
+BARE = Family(
+    name="bare",
+    first="{[\uff5b",
+    opener=rf"{_OBJECT}|\[(?=\s{{0,40}}{_OBJECT})|{_FULL_WIDTH}",
+    read=_bare,
+    words=_WORDS,
+)

@@ -41,6 +41,7 @@ from stages.rescue.tags import (
     TAG,
     TAG_END,
     VALUE,
+    WORDS,
     past_closing,
 )
 
@@ -310,6 +311,7 @@ WRAPPED_ELEMENT = Family(
     first="<",
     opener=r"<(?:seed:)?tool_call>(?=\s{0,8}<function=)",
     read=_wrapped,
+    words=(),
 )
 ELEMENT = Family(
     name="element",
@@ -319,4 +321,5 @@ ELEMENT = Family(
         r"f(?<![\w<:]f)unction=(?=[\w.-]{1,100}>)"
     ),
     read=_read,
+    words=(*WORDS, "arg"),
 )
