@@ -117,11 +117,14 @@ def _bare(text: str, start: int, names: Names) -> Read | None:
 def _is_worth_repair(text: str, start: int, names: Names) -> bool:
     """Whether damaged JSON may be a call: by a tool's name or arguments in it, or a tool's name before it."""
     promising = _PROMISING.match(text, start)
-    near = text[start : start + _NEAR] if promising else ""
-    if any(map(names.known.__contains__, _WORD.findall(text, start, start + 200))):
+    if promising and any(map(text[start : start + _NEAR].__contains__, _ARGUMENT_STEMS)):
         return True
-    meant = _MEANT.match(text, start) if promising else None
-    if any(map(near.__contains__, _ARGUMENT_STEMS)) or (meant and names.knows(meant[1])):
+    meant = _MEANT.match(text, start) if promising and names.known else None
+    if meant and names.knows(meant[1]):
+        return True
+    if not any(map(text[max(0, start - 80) : start + 200].__contains__, names.known)):
+        return False
+    if any(map(names.known.__contains__, _WORD.findall(text, start, start + 200))):
         return True
     first = _FIRST_MEMBER.match(text, start)
     words = _WORD.findall(text, max(0, start - 80), start)[-_WORDS_BETWEEN - 1 :] if first else ()
