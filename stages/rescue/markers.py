@@ -49,21 +49,21 @@ class Openers(Struct, frozen=True, kw_only=True):
 
         Positions must grow, from `begin` on.
         """
-        written = {*_OWN_TAG.findall(text, begin)} if self.tagged and "<" in text else ()
-        tags = _OWN_TAG.finditer(text, begin) if any(map(names.known.__contains__, written)) else iter(())
-        tag = next(tags, None)
         search = self.untagged.search
         found = search(text, begin)
+        tagged = self.tagged and "<" in text
 
         def place(position: int) -> tuple[int, str]:
-            nonlocal found, tag
+            nonlocal found
             if found and found.start() < position:
                 found = search(text, position)
             start = found.start() if found else len(text)
-            while tag and tag.start() < start:
-                if tag.start() >= position and tag[1] in names.known:
-                    return tag.start(), _OWN
-                tag = next(tags, None)
+            if tagged and position < start:
+                for tag in _OWN_TAG.finditer(text, position, start + _LONGEST_TAG):
+                    if tag.start() >= start:
+                        break
+                    if tag[1] in names.known:
+                        return tag.start(), _OWN
             return (start, text[start]) if found else (-1, "")
 
         return place
@@ -119,6 +119,7 @@ _OWN = "own tag"
 """The key of the families that read a tag with a tool's name, where no other family may begin."""
 _OWN_TAG = re.compile(r"<([A-Za-z_][\w.-]{0,120})(?=[\s/><])")
 """A tag that may bear a tool's name."""
+_LONGEST_TAG = 123
 
 
 def _compiled(families: tuple[Family, ...], starts: dict[str, str]) -> Openers:

@@ -57,18 +57,17 @@ def shape_of(found: FoundJson, names: Names, *, marked: bool) -> _Shape:
         if many is None
         else _several(many, names, marked=marked)
     )
-    return _priced(shape, found)
+    return _priced(shape, found) if found.repairs else shape
 
 
 def arguments_of(name: str, found: FoundJson) -> _Shape:
     """A call of that name with these arguments: an object, JSON text of one, or a list of one."""
-    return _priced(_arguments(name, found.text), found)
+    shape = _arguments(name, found.text)
+    return _priced(shape, found) if found.repairs else shape
 
 
 def _priced(shape: _Shape, found: FoundJson) -> _Shape:
     """The calls, with what was repaired in the JSON that holds them."""
-    if not found.repairs:
-        return shape
     if found.left_open and shape.claims:
         last = shape.claims[-1]
         if not _UNSURE.isdisjoint(last.repairs):

@@ -87,7 +87,7 @@ def elements() -> Grammar:
             r"(?:=|(?P<typed>(?:\s+value=\"[^\"]{0,4000}+\")?[^<>\n]{0,80})(?:>|(?=\n)))"
         ),
         value_end=re.compile(
-            r"(?=[<\n])(?:"
+            r"(?=\n?<)(?:"
             rf"{END_TAG}{PARAMETER}(?:/|\w{{0,3}}){TAG_END}(?={GAP}(?:{END_TAG}{PARAMETER}{TAG_END}{GAP})?(?:{_KEY_OPEN}|{CLOSED}|{_CALL_OPEN}|<{BAR}|{_CUT_OFF}))|"
             rf"(?=\n?<parameter=[\"']?[\w.-]{{1,100}}[\"']?>\n)|(?=\n{_KEY_OPEN})|(?<=>)(?={_KEY_OPEN})|"
             rf"(?=\n{END_TAG}invoke{TAG_END})|(?={END_TAG}(?:invoke|function){TAG_END}\s*(?:\Z|</|{_CALL_OPEN}))|"
