@@ -83,7 +83,7 @@ def before_call(markers: str) -> int:
 
 def is_closing(marker: str) -> bool:
     """Whether a marker ends a call or a turn, by the words in it; other closing tags are text."""
-    return _ENDS.search(marker) is not None and (_TOKEN.match(marker) is not None or STEM_IN.search(marker) is not None)
+    return (STEM_IN.search(marker) or _TOKEN.match(marker)) is not None and _ENDS.search(marker) is not None
 
 
 def markers_before(text: str, start: int) -> int:
