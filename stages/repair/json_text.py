@@ -9,7 +9,7 @@ from stages._later import LazyPattern
 from stages.repair.damaged_json import BrokenJson, FoundJson, repair_json
 from stages.repair.decoding import NESTING, decode_or, nested
 
-_scan = json.JSONDecoder(parse_int=str, parse_float=str).scan_once
+_SCANNER = json.JSONDecoder(parse_int=str, parse_float=str)
 _WINDOW = 1024
 _NEAR_END = 16
 """Characters; an error nearer to the end of a window may come from the window."""
@@ -37,19 +37,17 @@ def _strict_end(text: str, start: int, *, python: bool = False) -> int:
         if python:
             window = window.replace("'", '"').replace("True", "true").replace("False", "false").replace("None", "null")
         try:
-            broken, end = "", _scan(window, 0)[1]
+            broken, end = None, _SCANNER.raw_decode(window)[1]
         except json.JSONDecodeError as error:
-            broken, end = error.msg, error.pos
-        except StopIteration as missing:
-            broken, end = "Expecting value", missing.value
+            broken, end = error, error.pos
         except RecursionError:
-            broken, end = "", len(window)
+            broken, end = None, len(window)
         if end > NESTING and nested(window[:end]):
             return -(start + len(window))
-        if not broken:
+        if broken is None:
             return start + end
         whole = start + size >= len(text)
-        if whole or (end < size - _NEAR_END and not broken.startswith("Unterminated")):
+        if whole or (end < size - _NEAR_END and not broken.msg.startswith("Unterminated")):
             return -(start + end)
         size *= 8
 

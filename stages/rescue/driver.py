@@ -97,8 +97,8 @@ def _escaped(text: str, plain: tuple[str, str], known: Openers, names: Names) ->
 def _reads(text: str, known: Openers, names: Names) -> list[tuple[str, Read]]:
     """What the families read; where none found a call, what one reads that is asked about the whole reply."""
     reads, passed = _scanned(text, known, names)
-    for _, read in reads:
-        if read.claims:
+    for _, found in reads:
+        if found.claims:
             return reads
     for family in known.families:
         read = family.read(text, 0, names) if family.whole else None

@@ -40,8 +40,8 @@ class Names(Struct, frozen=True):
 
     def within(self, text: str) -> Self:
         """The names that this text has, in any spelling: it is read as if these alone were known, only quicker."""
-        text = text.lstrip()  # a thought is blanked
-        if len(text) < _SHORT or not self.spelt:
+        # A thought is blanked.
+        if not self.spelt or len(text) < _SHORT or len(text := text.lstrip()) < _SHORT:
             return self
         if ("\\u" in text or "&#" in text) and _ESCAPED.compiled.search(text):
             return self
