@@ -51,7 +51,7 @@ class Openers(Struct, frozen=True, kw_only=True):
         """
         search = self.untagged.search
         found = search(text, begin)
-        tagged = self.tagged and "<" in text
+        tagged = self.tagged and "<" in text and bool(names.known)
 
         def place(position: int) -> tuple[int, str]:
             nonlocal found
