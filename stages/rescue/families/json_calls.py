@@ -99,7 +99,7 @@ UNREADABLE = "its JSON cannot be read."
 def _bare(text: str, start: int, names: Names) -> Read | None:
     found = None if _NOT_JSON.match(text, start + 1) else json_at(text, start, strict=True)
     if not isinstance(found, FoundJson) and _is_worth_repair(text, start, names):
-        found = json_at(text, start)
+        found = json_at(text, start, broken=found)
     if found is None:
         return None
     if isinstance(found, BrokenJson):
