@@ -79,6 +79,8 @@ _QUOTE = r"[\"'\u201c\u201d\u2018\uff02]"
 _LIKE_A_CALL = rf"&|//|/\*|#\s|{_KEYS}|{_QUOTE}(?:{_KEYS})|\\{_QUOTE}?(?:{_KEYS})"
 _PROMISING = re.compile(rf"(?:[\[{{\s\uff5b]|\\[nrt](?=[\s\"\\])){{1,50}}(?:{_LIKE_A_CALL})")
 """Damaged JSON is worth repairing only if it begins like a call; strict JSON may begin as it likes."""
+_WORDS_ALONE = re.compile(r"\{[\w\s,.-]{0,200}+\}")
+"""Words in braces, of which none is a key with a value: placeholders, and names that code imports or unpacks."""
 _FIRST_MEMBER = re.compile(rf"\{{{{1,2}}(?:\s|\\[nrt]){{0,40}}\\?{_QUOTE}?(\w{{1,40}})\\?{_QUOTE}?\s?[:=]")
 _ARGUMENT_STEMS = ("arg", "param", "input")
 """One of these is in each key of arguments."""
@@ -117,7 +119,8 @@ def _bare(text: str, start: int, names: Names) -> Read | None:
 def _is_worth_repair(text: str, start: int, names: Names) -> bool:
     """Whether damaged JSON may be a call: by a tool's name or arguments in it, or a tool's name before it."""
     promising = _PROMISING.match(text, start)
-    if promising and any(map(text[start : start + _NEAR].__contains__, _ARGUMENT_STEMS)):
+    alone = _WORDS_ALONE.match(text, start)
+    if promising and not alone and any(map(text[start : start + _NEAR].__contains__, _ARGUMENT_STEMS)):
         return True
     meant = _MEANT.match(text, start) if promising and names.known else None
     if meant and names.knows(meant[1]):
