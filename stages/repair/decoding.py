@@ -68,7 +68,7 @@ def decode_or(decoder: msgspec.json.Decoder[_T], data: bytes | str, otherwise: _
 
 def sound(text: str) -> str:
     """The text with U+FFFD for each half of a surrogate pair, which JSON's escapes and file names may contain."""
-    return text if is_sound(text) else _HALVES.compiled.sub(_HALF, text)
+    return text if text.isascii() else _HALVES.compiled.sub(_HALF, text)
 
 
 def is_sound(text: str) -> bool:

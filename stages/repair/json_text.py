@@ -52,14 +52,16 @@ def _strict_end(text: str, start: int, *, python: bool = False) -> int:
         size *= 8
 
 
-def json_at(text: str, start: int, *, strict: bool = False, opened: bool = False) -> FoundJson | BrokenJson:
+def json_at(
+    text: str, start: int, *, strict: bool = False, opened: bool = False, broken: BrokenJson | None = None
+) -> FoundJson | BrokenJson:
     """The object or array at `start`; BrokenJson with the place where it broke. `strict`: nothing is repaired.
 
-    `opened`: whatever key stands there without a brace, it is an object's.
+    `opened`: whatever key stands there without a brace, it is an object's. `broken`: what a strict reading has found.
     """
     if not text.startswith(("{", "["), start) and (opened or _FIRST_KEY.compiled.match(text, start)):
         return repair_json(text, start, opened=True)
-    end = _strict_end(text, start)
+    end = -broken.end if broken else _strict_end(text, start)
     if end > 0 and _decodes(written := text[start:end]):
         return FoundJson(text=written, end=end)
     if strict:

@@ -44,7 +44,14 @@ def template_family(markers: Markers) -> Family:
         from stages.rescue.formats import family_of  # noqa: PLC0415 - its grammars take long to compile
 
         return family_of(Format(name="template", call=f"{markers.opening}{{name}}{markers.between}{{json}}"))
-    return Family(name="template", first=markers.opening[0], opener=re.escape(markers.opening), read=_json(markers))
+    opening = markers.opening
+    return Family(
+        name="template",
+        first=opening[0],
+        opener=re.escape(opening),
+        read=_json(markers),
+        words=(opening.lower(),),
+    )
 
 
 def _json(markers: Markers) -> Callable[[str, int, Names], Read | None]:

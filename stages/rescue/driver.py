@@ -59,6 +59,8 @@ def rescuer(families: tuple[Family, ...] | Openers) -> Rescue:
         if escaped and (plain := _plain(visible)) is not None:
             return _escaped(visible, plain, known, tools)
         tools = tools.within(visible)
+        if not tools.known and known.passes_over(visible):
+            return Rescued(rest=visible.strip())
         found = _gathered(visible, _reads(visible, known, tools), tools)
         if (whole := mended(visible, found, tools)) != visible:
             again = _gathered(whole, _reads(whole, known, tools), tools)
@@ -95,8 +97,9 @@ def _escaped(text: str, plain: tuple[str, str], known: Openers, names: Names) ->
 def _reads(text: str, known: Openers, names: Names) -> list[tuple[str, Read]]:
     """What the families read; where none found a call, what one reads that is asked about the whole reply."""
     reads, passed = _scanned(text, known, names)
-    if any(read.claims for _, read in reads):
-        return reads
+    for _, found in reads:
+        if found.claims:
+            return reads
     for family in known.families:
         read = family.read(text, 0, names) if family.whole else None
         if read is None or any(begin < read.start < end for begin, end in passed):

@@ -18,6 +18,7 @@ from stages.rescue.tags import BAR, GAP
 
 _FENCE_BEFORE = re.compile(r"```\w{0,20}\s{1,4}\Z")
 _FENCE_AFTER = re.compile(r"\s*+```")
+_LETTERS = re.compile(r"\w+")
 _PARTS = re.compile(r"\s+|[|]|[\"']|.", re.DOTALL)
 
 
@@ -48,7 +49,9 @@ def family_of(row: Format) -> Family:
         closing = end.match(text, position)
         return closing.end() if closing else position
 
-    return Family(name=row.name, first=before.strip()[0], opener=opening, read=read)
+    # A row of elements may be a call of any tool; a word of its beginning is in all of them.
+    word = max(_LETTERS.findall(before.lower()), key=len, default="")
+    return Family(name=row.name, first=before.strip()[0], opener=opening, read=read, words=(word,) if grammar else ())
 
 
 def _past_fence(text: str, read: Read, *, fenced: bool) -> Read:

@@ -73,7 +73,8 @@ class Family(Options, frozen=True, kw_only=True, tag="family"):
     alternative beginning with a literal character. `first` has these characters. `read` is asked at each match, as
     `read(text, position, names)`; None: not a call of this family. OptionError, when it is made, for anything else.
     `own_tag`: its calls are tags that bear a known name exactly, so others are passed over without being asked.
-    `whole`: it is asked once, about a reply in which no other family found a call.
+    `whole`: it is asked once, about a reply in which no other family found a call. `words`, in lower case: one of them
+    is in every text in which it reads more than calls of known tools; None: in any text it may.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Family(Options, frozen=True, kw_only=True, tag="family"):
     read: Callable[[str, int, Names], Read | None]
     own_tag: bool = False
     whole: bool = False
+    words: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         """Refuse an opener that cannot be searched for together with those of other families."""

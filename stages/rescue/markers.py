@@ -14,13 +14,15 @@ from stages.rescue.patterns import by_first_character
 class Openers(Struct, frozen=True, kw_only=True):
     """The openers of all families: `untagged` finds a place, `which` has the families by its first character.
 
-    `tagged`: a family reads tags that bear a tool's name, which `untagged` does not find.
+    `tagged`: a family reads tags that bear a tool's name, which `untagged` does not find. `words` are those of all
+    families; None if one of them may read something in any text.
     """
 
     families: tuple[Family, ...]
     starts: Mapping[str, str]
     untagged: re.Pattern[str]
     tagged: bool
+    words: frozenset[str] | None
     which: Mapping[str, tuple[tuple[re.Pattern[str], Family], ...]]
 
     @property
@@ -35,26 +37,33 @@ class Openers(Struct, frozen=True, kw_only=True):
         both = {first: f"(?:{self.starts[first]}|{more[first]})" for first in more if first in self.starts}
         return _compiled(families, {**self.starts, **more, **both})
 
+    def passes_over(self, text: str) -> bool:
+        """Whether no family can read anything in the text, which names no known tool."""
+        if self.words is None:
+            return False
+        lower = text.lower()
+        return not any(word in lower for word in self.words)
+
     def places(self, text: str, begin: int, names: Names) -> Callable[[int], tuple[int, str]]:
         """A function from a position to the next place where a family may begin, -1 for none, and its key in `which`.
 
         Positions must grow, from `begin` on.
         """
-        written = {*_OWN_TAG.findall(text, begin)} if self.tagged and "<" in text else ()
-        tags = _OWN_TAG.finditer(text, begin) if any(map(names.known.__contains__, written)) else iter(())
-        tag = next(tags, None)
         search = self.untagged.search
         found = search(text, begin)
+        tagged = self.tagged and "<" in text and bool(names.known)
 
         def place(position: int) -> tuple[int, str]:
-            nonlocal found, tag
+            nonlocal found
             if found and found.start() < position:
                 found = search(text, position)
             start = found.start() if found else len(text)
-            while tag and tag.start() < start:
-                if tag.start() >= position and tag[1] in names.known:
-                    return tag.start(), _OWN
-                tag = next(tags, None)
+            if tagged and position < start:
+                for tag in _OWN_TAG.finditer(text, position, start + _LONGEST_TAG):
+                    if tag.start() >= start:
+                        break
+                    if tag[1] in names.known:
+                        return tag.start(), _OWN
             return (start, text[start]) if found else (-1, "")
 
         return place
@@ -110,6 +119,7 @@ _OWN = "own tag"
 """The key of the families that read a tag with a tool's name, where no other family may begin."""
 _OWN_TAG = re.compile(r"<([A-Za-z_][\w.-]{0,120})(?=[\s/><])")
 """A tag that may bear a tool's name."""
+_LONGEST_TAG = 123
 
 
 def _compiled(families: tuple[Family, ...], starts: dict[str, str]) -> Openers:
@@ -118,11 +128,13 @@ def _compiled(families: tuple[Family, ...], starts: dict[str, str]) -> Openers:
         begins = () if family.whole else (*family.first, *((_OWN,) if family.own_tag else ()))
         for first in begins:
             which.setdefault(first, []).append((re.compile(family.opener), family))
+    words = [family.words for family in families]
     return Openers(
         families=families,
         starts=MappingProxyType(starts),
         # Without families there is nowhere to begin: `(?!)` matches nothing.
         untagged=re.compile("|".join(map("".join, starts.items())) or "(?!)"),
         tagged=any(family.own_tag for family in families),
+        words=None if None in words else frozenset().union(*filter(None, words)),
         which=MappingProxyType({first: tuple(several) for first, several in which.items()}),
     )

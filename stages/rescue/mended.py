@@ -21,7 +21,7 @@ from stages.rescue.names import Names, spelling
 from stages.rescue.shape import NAME_KEYS
 from stages.rescue.tags import BAR, CALL, KEY, MINIMAX_TOKEN, PARAMETER, PREFIX, STEM_IN, VALUE
 
-_WORD = rf"(?:{BAR}{{1,2}}\w{{1,20}}{BAR}{{1,2}} ?)?[A-Za-z_][\w:.-]{{0,60}}"
+_WORD = rf"(?:{BAR}{{1,2}}\w{{1,20}}{BAR}{{1,2}} ?)?[A-Za-z_][\w:.-]{{0,60}}+"
 _GIVEN = (
     r"(?:(?:\s(?:name|key|tool|id)\s?)?=\s?(?:[\"'][^\"'<>\n]{1,100}[\"']|[\w.-]{1,100})"
     r"(?:\s\w{1,20}=[\"'][^\"'<>\n]{0,100}[\"']){0,4})"
@@ -38,7 +38,8 @@ _GLUED = re.compile(r"<([A-Za-z_][\w:.-]{0,30}?)(?=[^\s<>=][^<>]{0,200}</\1\s?>)
 _TOKEN = re.compile(
     rf"(?:<{{1,3}} ?)?({BAR}{{1,2}}) ?(/?[\w\u2581][\w\u2581:./-]{{2,60}}) ?{BAR}{{1,2}}(?: ?>{{1,3}})?"
 )
-_IN_BRACKETS = re.compile(r"(?:\[{1,2} ?(TOOL_CALLS|CALL_ID|ARGS) ?\]{0,2}|\b(TOOL_CALLS|CALL_ID|ARGS)\]{1,2})")
+_MISTRAL = ("TOOL_CALLS", "CALL_ID", "ARGS")
+_IN_BRACKETS = re.compile(rf"(?:\[{{1,2}} ?({'|'.join(_MISTRAL)}) ?\]{{0,2}}|\b({'|'.join(_MISTRAL)})\]{{1,2}})")
 """Mistral's markers, with a bracket too few or too many."""
 _ANY_TOKEN = rf"<{BAR}{{1,2}}\w{{1,30}}{BAR}{{1,2}}>"
 _BEHIND_NAME = (
@@ -51,11 +52,11 @@ _DRESSED = re.compile(
 )
 """A name, with what slipped in beside it: a control token, a call's number, parentheses without arguments."""
 _CLOSED_EARLY = re.compile(
-    rf"(?<![:\[,\s])(\s*+\{{\s*+\"(?:{'|'.join(NAME_KEYS)})\"\s*+:\s*+\"[^\"\n]{{1,200}}\"\s*+)\}}\s*+,\s*+(?:\{{\s*+)?"
+    rf"(\{{\s*+\"(?:{'|'.join(NAME_KEYS)})\"\s*+:\s*+\"[^\"\n]{{1,200}}\"\s*+)\}}\s*+,\s*+(?:\{{\s*+)?"
     rf"(?=\"(?:{'|'.join(ARGUMENT_KEYS)})\"\s*+:)"
 )
 """An object with a name alone, behind which its arguments stand. Inside of a list or an object that is valid JSON."""
-_LOOK_ALIKE = str.maketrans("\uff1c\uff1e\u2044\uff3b\uff3d\xa0", "<>/[] ")
+_LOOK_ALIKE = tuple(zip("\uff1c\uff1e\u2044\uff3b\uff3d\xa0", "<>/[] ", strict=True))
 _CONTROL = re.compile("start|end|message|channel|constrain|sep", re.IGNORECASE)
 _OF_CALLS = re.compile(
     rf"{BAR}{{0,2}}{PREFIX}(?:{CALL}s?|{PARAMETER}s?|input|args|{KEY}|{VALUE}|tool_name|function_name|name|tool_input|tool_args)",
@@ -64,9 +65,13 @@ _OF_CALLS = re.compile(
 _NAMING = re.compile("tool_name|function_name|arg_key|arg_value")
 _NAMED = re.compile(r"[A-Za-z_][\w.-]{0,100}")
 _OPENED = re.compile(rf"<\s?/?({_WORD})")
+_UNOPENED = re.compile(r"(?<![\w:.-])([A-Za-z_][\w:.-]{0,60}+) name=")
+"""What may be a tag that has lost its bracket."""
 _IN_TAGS = frozenset({"element", "tool_xml", "tool_tag", "any_markup", "lines"})
 _ESCAPES = re.compile(r"\\{1,8}([n\"'/\\])")
 """What a string in JSON or Python has escaped, and one between tags has not."""
+_DRESS = 200
+"""Characters before and behind a name that are looked at for what slipped in."""
 _MOST_NAMES = 100
 """Names of tools that are looked for before names are made sound."""
 _LONGEST = 20_000
@@ -84,17 +89,19 @@ def mended(text: str, found: Rescued, names: Names) -> str:
     if not (lost or any(call.origin in _IN_TAGS and (">" in call.arguments or call.cost) for call in doubtful)):
         return text
     if lost:
-        text = text.replace("\\_", "_").translate(_LOOK_ALIKE)
+        for sign, plain in (("\\_", "_"), *_LOOK_ALIKE):
+            text = text.replace(sign, plain)
     if lost or any(call.cost for call in found.calls):
         text = text.replace(MINIMAX_TOKEN, "")
     if "|" in text or "\uff5c" in text:
         text = _TOKEN.sub(_token, text)
     if lost and any(map(text.__contains__, islice(names.known, _MOST_NAMES))):
-        text = _CLOSED_EARLY.sub(r"\1, ", text)
-        text = _IN_BRACKETS.sub(lambda marker: f"[{marker[1] or marker[2]}]", text)
-        text = _DRESSED.sub(lambda dressed: _bare(dressed, names), text)
-    of_calls = any(_OF_CALLS.fullmatch(word) or names.knows(word) for word in {*_OPENED.findall(text)})
-    if not of_calls and not (" name=" in text and ">" in text):
+        text = _CLOSED_EARLY.sub(_joined, text)
+        if any(map(text.__contains__, _MISTRAL)):
+            text = _IN_BRACKETS.sub(lambda marker: f"[{marker[1] or marker[2]}]", text)
+        text = _undressed(text, names)
+    begun = {*_OPENED.findall(text), *(_UNOPENED.findall(text) if " name=" in text else ())}
+    if not any(_OF_CALLS.fullmatch(word) or names.knows(word) for word in begun):
         return text
     # A value may end with a closing tag, and it does where all of the call is sound.
     return _with_sound_tags(text, names, crossed=all(call.cost for call in found.calls))
@@ -156,6 +163,27 @@ def _parameters(call: FoundCall, names: Names) -> tuple[str, ...]:
 def _token(token: re.Match[str]) -> str:
     control = STEM_IN.search(token[2]) or _CONTROL.search(token[2])
     return f"<{token[1]}{token[2]}{token[1]}>" if control else token[0]
+
+
+def _joined(early: re.Match[str]) -> str:
+    before = early.string[max(0, early.start() - _DRESS) : early.start()].rstrip()
+    return early[0] if before.endswith((":", "[", ",")) else f"{early[1]}, "
+
+
+def _undressed(text: str, names: Names) -> str:
+    """The text without what slipped in beside the names of tools."""
+    known = islice(names.known, _MOST_NAMES)
+    near: list[tuple[int, int]] = []
+    for place in sorted(found.start() for name in known for found in re.finditer(re.escape(name), text)):
+        begin = max(0, place - _DRESS)
+        begin = near.pop()[0] if near and near[-1][1] >= begin else begin
+        near.append((begin, place + _DRESS))
+    pieces: list[str] = []
+    position = 0
+    for dressed in (dressed for begin, end in near for dressed in _DRESSED.finditer(text, begin, end)):
+        pieces += (text[position : dressed.start()], _bare(dressed, names))
+        position = dressed.end()
+    return "".join((*pieces, text[position:]))
 
 
 def _bare(dressed: re.Match[str], names: Names) -> str:

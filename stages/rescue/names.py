@@ -25,6 +25,8 @@ _NUMBERED = LazyPattern(r"functions?_?(.+?)_?\d{0,3}")
 """Kimi's namespace without its dot, and the call's number; alone, a number belongs to the name (`convert_v2`)."""
 
 _NOT_A_LETTER = LazyPattern(r"[\W_]+")
+_MAPPING = (dict, Mapping)
+"""Dictionaries first: to ask whether one is a Mapping takes longer than the rest of a look-up."""
 LONGEST_NAME = 200
 """Maximum characters of a name that are read."""
 
@@ -38,7 +40,8 @@ class Names(Struct, frozen=True):
 
     def within(self, text: str) -> Self:
         """The names that this text has, in any spelling: it is read as if these alone were known, only quicker."""
-        if len(text) < _SHORT or not self.spelt or sum(map(text.count, "<{[")) < _FEW_SIGNS:
+        # A thought is blanked.
+        if not self.spelt or len(text) < _SHORT or len(text := text.lstrip()) < _SHORT:
             return self
         if ("\\u" in text or "&#" in text) and _ESCAPED.compiled.search(text):
             return self
@@ -50,7 +53,7 @@ class Names(Struct, frozen=True):
         if cut and (begun := [name for name in self.known if name.startswith(cut[0])]):
             spelt.update({key: self.spelt[key] for key in map(spelling, begun)})
         names = [name for alike in spelt.values() for name in alike]
-        known = {name: self.known[name] for name in names} if isinstance(self.known, Mapping) else names
+        known = {name: self.known[name] for name in names} if isinstance(self.known, _MAPPING) else names
         return type(self)(known, spelt)
 
     def find(self, written: str) -> tuple[str, ...]:
@@ -79,16 +82,16 @@ class Names(Struct, frozen=True):
 
     def knows(self, written: str) -> bool:
         """Whether `written` can mean at least one known name."""
-        return bool(self.find(written))
+        return written in self.known or bool(self.find(written))
 
     def parameters(self, written: str) -> tuple[str, ...]:
         """The parameters of the tool that `written` means; empty if they are not known."""
         found = self.find(written)
-        return self.known[found[0]] if len(found) == 1 and isinstance(self.known, Mapping) else ()
+        return self.known[found[0]] if len(found) == 1 and isinstance(self.known, _MAPPING) else ()
 
     def respelt_keys(self, name: str, arguments: str) -> str | None:
         """The arguments of that tool with each key spelt as its parameter; None if all are, or none can be."""
-        known = self.known[name] if isinstance(self.known, Mapping) else ()
+        known = self.known[name] if isinstance(self.known, _MAPPING) else ()
         given = object_members(arguments) if known else None
         if not given or given.keys() <= set(known):
             return None
@@ -102,7 +105,7 @@ class Names(Struct, frozen=True):
 
     def takes_nothing(self, written: str) -> bool:
         """Whether `written` means a tool that is known to have no parameters."""
-        return isinstance(self.known, Mapping) and self.knows(written) and not self.parameters(written)
+        return isinstance(self.known, _MAPPING) and self.knows(written) and not self.parameters(written)
 
     def begins(self, written: str) -> bool:
         """Whether `written` may be a known name that was cut off."""
@@ -127,8 +130,7 @@ def indexed(known: Collection[str] | Mapping[str, tuple[str, ...]]) -> Names:
 
 _FEW = 50
 _SHORT = 500
-_FEW_SIGNS = 30
-"""Characters, and brackets, of a text that is read with all names: to look for them takes as long as to read it."""
+"""Characters of a text that is read with all names: to look for them takes as long as to read it."""
 _LOWER = bytes(range(256)).lower()
 _NO_LETTERS = bytes(sign for sign in range(256) if not (chr(sign).isascii() and chr(sign).isalnum()))
 _ESCAPED = LazyPattern(r"\\u[0-9a-fA-F]{4}|&#(?!3[49];|x2[27];)")

@@ -29,8 +29,8 @@ _NO_CALLS = frozenset({"text", "thinking", "reasoning"})
 _OUTSIDE = frozenset({*NAME_KEYS, *ARGUMENT_KEYS, *ECHO_KEYS})
 _PAIRS = ({"name", "value"}, {"key", "value"})
 """The keys of arguments that are written as a list of names and values."""
-_WRAPPED_MEMBERS = len(("name", "arguments"))
-"""Members of a call in an object of one other key."""
+_PLAIN_MEMBERS = len(("name", "arguments"))
+"""Members of a call that has no others."""
 _WRAPPERS = 3
 """Maximum number of objects around a call."""
 _NAMING = re.compile(r"[A-Za-z_][\w.:/#<>|()-]{0,120}")
@@ -57,18 +57,17 @@ def shape_of(found: FoundJson, names: Names, *, marked: bool) -> _Shape:
         if many is None
         else _several(many, names, marked=marked)
     )
-    return _priced(shape, found)
+    return _priced(shape, found) if found.repairs else shape
 
 
 def arguments_of(name: str, found: FoundJson) -> _Shape:
     """A call of that name with these arguments: an object, JSON text of one, or a list of one."""
-    return _priced(_arguments(name, found.text), found)
+    shape = _arguments(name, found.text)
+    return _priced(shape, found) if found.repairs else shape
 
 
 def _priced(shape: _Shape, found: FoundJson) -> _Shape:
     """The calls, with what was repaired in the JSON that holds them."""
-    if not found.repairs:
-        return shape
     if found.left_open and shape.claims:
         last = shape.claims[-1]
         if not _UNSURE.isdisjoint(last.repairs):
@@ -108,7 +107,7 @@ def _is_words(block: dict[str, Raw]) -> bool:
 def _object(value: dict[str, Raw] | None, names: Names, *, marked: bool) -> _Shape:
     if value is None:
         return NOT_A_CALL
-    if len(value) == len(("name", "arguments")) and (claim := _plain_call(value, names)):
+    if len(value) == _PLAIN_MEMBERS and (claim := _plain_call(value, names)):
         return _Shape(claims=(claim,))
     if value.keys().isdisjoint(NAME_KEYS) and any(key[:1].isupper() for key in value):
         value = {key.lower(): raw for key, raw in value.items()}
@@ -254,7 +253,7 @@ def _keyed(value: dict[str, Raw], names: Names, *, marked: bool) -> _Shape:
     if fits or (marked and names.knows(name)):
         return _arguments(name, json_source(raw))
     # A wrapper of another word, which is a guess.
-    if not given or (len(given) != _WRAPPED_MEMBERS and (len(given) > 1 or next(iter(given)) not in names.known)):
+    if not given or (len(given) != _PLAIN_MEMBERS and (len(given) > 1 or next(iter(given)) not in names.known)):
         return NOT_A_CALL
     inner = _object(given, names, marked=False)
     return _Shape(claims=tuple(claim.guessed() for claim in inner.claims))

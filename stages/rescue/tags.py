@@ -14,7 +14,8 @@ GAP = r"\s*+(?:\\[nrt]\s*+){0,3}+"
 """Blank, also where its line breaks were escaped."""
 _THIN = "[ \u200b\u2060\ufeff]?"
 """A blank, or a character of no width, that slipped into a tag."""
-PREFIX = rf"(?:[A-Za-z_][\w.-]{{0,23}}?(?:[:_.-]|{_THIN}{BAR}{{1,2}} ?))?"
+PREFIX = rf"(?:[A-Za-z_][\w.-]{{0,23}}?(?:[:_.-]|{_THIN}{BAR}{{1,2}} ?))??"
+"""Tried where the word without it is not one of those that are sought: few tags have one."""
 TAG = rf"<{_THIN}{BAR}{{0,2}}{_THIN}{PREFIX}"
 END_TAG = rf"<{_THIN}{BAR}{{0,2}}{_THIN}/{_THIN}{BAR}{{0,2}} ?{PREFIX}"
 TAG_END = rf"(?::[\w-]{{1,20}})?{BAR}{{0,2}} ?>"
@@ -58,6 +59,8 @@ STRAY_MARKUP = re.compile(
 """An opening, closing or empty tag or token of calls."""
 STEM = "(?:[Tt]ool|TOOL|[Ff]unc|FUNC|[Cc]all|CALL|[Ii]nvoke|[Aa]ction|ACTION|[Pp]lugin)"
 """A part of the words in markers of calls."""
+WORDS = ("tool", "func", "call", "invoke", "action", "plugin")
+"""One of these is in all that has such a part, or a word of the tags around a call, in lower case."""
 _MARKER = re.compile(MARKER)
 STEM_IN = re.compile(STEM)
 _PLAIN = re.compile(r"</?[\w:.-]{1,60}>")
@@ -81,7 +84,7 @@ def before_call(markers: str) -> int:
 
 def is_closing(marker: str) -> bool:
     """Whether a marker ends a call or a turn, by the words in it; other closing tags are text."""
-    return _ENDS.search(marker) is not None and (_TOKEN.match(marker) is not None or STEM_IN.search(marker) is not None)
+    return (STEM_IN.search(marker) or _TOKEN.match(marker)) is not None and _ENDS.search(marker) is not None
 
 
 def markers_before(text: str, start: int) -> int:

@@ -187,4 +187,4 @@ def _parts(text: str, marks: list[re.Match[str]], names: Names) -> Iterator[_Par
             yield _Part(mark=index, begin=end, key=word, value=value)
 
 
-ANY_MARKUP = Family(name="any_markup", first="\n", opener="\n", read=_read, whole=True)
+ANY_MARKUP = Family(name="any_markup", first="\n", opener="\n", read=_read, whole=True, words=())

@@ -10,6 +10,7 @@ from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE, named_call
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 from stages.rescue.pycalls import call_list
+from stages.rescue.tags import WORDS
 
 _HEAD = re.compile(r"(?:<\|tool_call>|<start_function_call>)\s*+:?\s*+(?:call:)?\s*+([\w.:/-]{1,200}+)\s*+(?=[{(])")
 _ENDS = ("<tool_call|>", "<end_function_call>", "<turn|>", "/>")
@@ -93,5 +94,5 @@ def _k3(text: str, start: int, names: Names) -> Read | None:
     return Read(start=start, end=structure.end(), keep="") if structure else read
 
 
-GEMMA = Family(name="gemma", first="<", opener=r"<\|tool_call>|<start_function_call>", read=_gemma)
-K3 = Family(name="k3", first="<", opener=r"<\|open\|>|<\|close\|>", read=_k3)
+GEMMA = Family(name="gemma", first="<", opener=r"<\|tool_call>|<start_function_call>", read=_gemma, words=WORDS)
+K3 = Family(name="k3", first="<", opener=r"<\|open\|>|<\|close\|>", read=_k3, words=("<|",))

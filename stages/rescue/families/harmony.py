@@ -5,6 +5,7 @@ import re
 from stages.rescue.families.json_calls import ARGUMENTS_BEGIN, CUT_OFF, UNREADABLE, named_call
 from stages.rescue.found import Family, Read
 from stages.rescue.names import Names
+from stages.rescue.tags import WORDS
 
 _CONTENT_TYPE = r"\s*+(?:(?:<[|\uff5c]{1,2}constrain[|\uff5c]{0,2}>\s*+)?(?:json?|code|text|response)?\s*+){1,2}+"
 _HEADER = re.compile(
@@ -75,5 +76,6 @@ MESSAGE = Family(
     first="<",
     opener=r"<[|\uff5c]{1,2}start[|\uff5c]{0,2}>assistant|<[|\uff5c]{1,2}channel[|\uff5c]{0,2}>",
     read=_message,
+    words=("<|", "<\uff5c"),
 )
-ADDRESSED_MESSAGE = Family(name="harmony", first="=", opener=r"=functions\.", read=_addressed)
+ADDRESSED_MESSAGE = Family(name="harmony", first="=", opener=r"=functions\.", read=_addressed, words=WORDS)

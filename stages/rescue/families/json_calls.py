@@ -79,6 +79,8 @@ _QUOTE = r"[\"'\u201c\u201d\u2018\uff02]"
 _LIKE_A_CALL = rf"&|//|/\*|#\s|{_KEYS}|{_QUOTE}(?:{_KEYS})|\\{_QUOTE}?(?:{_KEYS})"
 _PROMISING = re.compile(rf"(?:[\[{{\s\uff5b]|\\[nrt](?=[\s\"\\])){{1,50}}(?:{_LIKE_A_CALL})")
 """Damaged JSON is worth repairing only if it begins like a call; strict JSON may begin as it likes."""
+_WORDS_ALONE = re.compile(r"\{[\w\s,.-]{0,200}+\}")
+"""Words in braces, of which none is a key with a value: placeholders, and names that code imports or unpacks."""
 _FIRST_MEMBER = re.compile(rf"\{{{{1,2}}(?:\s|\\[nrt]){{0,40}}\\?{_QUOTE}?(\w{{1,40}})\\?{_QUOTE}?\s?[:=]")
 _ARGUMENT_STEMS = ("arg", "param", "input")
 """One of these is in each key of arguments."""
@@ -99,7 +101,7 @@ UNREADABLE = "its JSON cannot be read."
 def _bare(text: str, start: int, names: Names) -> Read | None:
     found = None if _NOT_JSON.match(text, start + 1) else json_at(text, start, strict=True)
     if not isinstance(found, FoundJson) and _is_worth_repair(text, start, names):
-        found = json_at(text, start)
+        found = json_at(text, start, broken=found)
     if found is None:
         return None
     if isinstance(found, BrokenJson):
@@ -117,11 +119,15 @@ def _bare(text: str, start: int, names: Names) -> Read | None:
 def _is_worth_repair(text: str, start: int, names: Names) -> bool:
     """Whether damaged JSON may be a call: by a tool's name or arguments in it, or a tool's name before it."""
     promising = _PROMISING.match(text, start)
-    near = text[start : start + _NEAR] if promising else ""
-    if any(map(names.known.__contains__, _WORD.findall(text, start, start + 200))):
+    alone = _WORDS_ALONE.match(text, start)
+    if promising and not alone and any(map(text[start : start + _NEAR].__contains__, _ARGUMENT_STEMS)):
         return True
-    meant = _MEANT.match(text, start) if promising else None
-    if any(map(near.__contains__, _ARGUMENT_STEMS)) or (meant and names.knows(meant[1])):
+    meant = _MEANT.match(text, start) if promising and names.known else None
+    if meant and names.knows(meant[1]):
+        return True
+    if not any(map(text[max(0, start - 80) : start + 200].__contains__, names.known)):
+        return False
+    if any(map(names.known.__contains__, _WORD.findall(text, start, start + 200))):
         return True
     first = _FIRST_MEMBER.match(text, start)
     words = _WORD.findall(text, max(0, start - 80), start)[-_WORDS_BETWEEN - 1 :] if first else ()
@@ -310,7 +316,9 @@ def torn_call(text: str, start: int, torn: BrokenJson, names: Names) -> Read | N
     return Read(start=start, end=max(torn.end, meant.end()), damage=CUT_OFF if torn.cut else UNREADABLE)
 
 
-FENCED = Family(name="fenced", first="`", opener="```(?!`)", read=_fenced)
+_WORDS = (*_ARGUMENT_STEMS, "\\u", "&#")
+"""A call of an unknown tool has arguments, perhaps with their key escaped."""
+FENCED = Family(name="fenced", first="`", opener="```(?!`)", read=_fenced, words=_WORDS)
 _OTHER_KEY = (
     "(?:['\u201c]|\\\\\")\\w{1,40}+\\\\?+['\"\u201d]\\s?+[:=]\\s?+\\\\?+['\"\u201c{\\dTF]|"
     "[A-Za-z_]\\w{0,40}+:\\s?+['\"\u201c]"
@@ -318,4 +326,10 @@ _OTHER_KEY = (
 """A key that is not written as JSON has it, and the beginning of its value."""
 _OBJECT = rf"\{{(?!\{{\{{)\{{?+(?=(?:\s|\\[nrt]){{0,40}}(?:\"(?![{{\[])|}}|{_OTHER_KEY}|{_LIKE_A_CALL}))"
 _FULL_WIDTH = '\uff5b(?=\\s{0,40}["\u201c\u201d\uff02])'
-BARE = Family(name="bare", first="{[\uff5b", opener=rf"{_OBJECT}|\[(?=\s{{0,40}}{_OBJECT})|{_FULL_WIDTH}", read=_bare)
+BARE = Family(
+    name="bare",
+    first="{[\uff5b",
+    opener=rf"{_OBJECT}|\[(?=\s{{0,40}}{_OBJECT})|{_FULL_WIDTH}",
+    read=_bare,
+    words=_WORDS,
+)

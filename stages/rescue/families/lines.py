@@ -98,4 +98,4 @@ def _scalar(value: str) -> str | None:
     return json_quoted(value[1:-1] if len(value) > 1 and mark in ("'", "`") and value[-1] == mark else value)
 
 
-LINES = Family(name="lines", first="\n", opener="\n", read=_read, whole=True)
+LINES = Family(name="lines", first="\n", opener="\n", read=_read, whole=True, words=())

@@ -17,6 +17,7 @@ from stages.rescue.families.json_calls import CUT_OFF, UNREADABLE
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 from stages.rescue.tags import MINIMAX_TOKEN as _TOKEN
+from stages.rescue.tags import WORDS
 
 _INVOKE = re.compile(rf"{re.escape(_TOKEN)}\s*+<invoke\s++name=[\"']?([^\"'>\n]{{1,200}}+)[\"']?\s*+>")
 _TAG = re.compile(r"\s*+<(/?)([A-Za-z_$][\w:.$-]{0,100}+)>")
@@ -79,4 +80,4 @@ def _damaged(start: int, end: int, why: str, name: str, names: Names) -> Read:
     return Read(start=start, end=end, damage=why if names.knows(name) else None, keep="")
 
 
-MINIMAX = Family(name="minimax", first="]", opener=r"\]<\]minimax\[>\[\s{0,8}<invoke\s", read=_read)
+MINIMAX = Family(name="minimax", first="]", opener=r"\]<\]minimax\[>\[\s{0,8}<invoke\s", read=_read, words=WORDS)

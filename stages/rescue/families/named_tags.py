@@ -17,7 +17,7 @@ from stages.rescue.families.elements import (
 from stages.rescue.families.xml_calls import Called, elements, pairs, parameters
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
-from stages.rescue.tags import GAP
+from stages.rescue.tags import GAP, WORDS
 
 _OUTER = r"<(?P<outer>tool_call|tool_use|tool|function_call|function|invoke|call|action|use_tool|use_mcp_tool)>"
 _NAME = (
@@ -137,6 +137,7 @@ NAMED_ELEMENT = Family(
         r"(?:tool|action|function|tool_name|function_name|name)>(?=[^<]{1,120}</(?:tool|action|function|name)))"
     ),
     read=_named_element,
+    words=WORDS,
 )
 OWN_TAG = Family(
     name="tool_tag",
@@ -144,4 +145,5 @@ OWN_TAG = Family(
     opener=r"<(?=[A-Za-z_][\w.-]{0,120}(?:\s?/?>|\s[^<>]{1,2000}(?:/>|>\s{0,8}</)))",
     read=_own,
     own_tag=True,
+    words=(),
 )

@@ -66,6 +66,6 @@ def _turn(text: str, start: int, _names: Names) -> Read:
     return Read(start=start, end=answer.end() if answer else len(text))
 
 
-ECHO = Family(name="echo", first="<", opener=rf"<(?:{_RESULTS}|{_SHOWN})(?=[\s>])", read=_tagged)
-ECHO_TOKEN = Family(name="echo", first="<[", opener="|".join(map(re.escape, _TOKENS)), read=_token)
-TURN = Family(name="echo", first="<[", opener=_TURN, read=_turn)
+ECHO = Family(name="echo", first="<", opener=rf"<(?:{_RESULTS}|{_SHOWN})(?=[\s>])", read=_tagged, words=())
+ECHO_TOKEN = Family(name="echo", first="<[", opener="|".join(map(re.escape, _TOKENS)), read=_token, words=())
+TURN = Family(name="echo", first="<[", opener=_TURN, read=_turn, words=())

@@ -25,6 +25,7 @@ _MARKED = re.compile(
 _MARK_AFTER = re.compile(
     rf"(?:\s?{LEFT}{{1,2}}{IN_BRACKETS}{{1,40}}{RIGHT}{{1,2}}| ?[^\w\s`\"'.,;]{{1,4}}|;)?[ \t]*(?=\n|\Z)"
 )
+_CALLED = re.compile(CALLED)
 _LINE_BEFORE = re.compile(r"[ \t>*`-]*")
 
 
@@ -35,7 +36,7 @@ def _read(text: str, start: int, names: Names) -> Read | None:
     calls = call_list(text, start, names)
     if calls is None:
         return None
-    if not _stands_alone_after(text, calls.end) or not _any_known(calls, names):
+    if not _stands_alone_after(text, calls.end) or not _any_known(text, start, calls, names):
         return Read(start=start, end=calls.end)
     return Read(start=start, end=calls.end, claims=calls.claims, damage=calls.damage, keep="")
 
@@ -61,7 +62,7 @@ def _whole(text: str, start: int, names: Names) -> Read | None:
         return _marked_line(text, start, names)
     begin = _LEADING.match(text, begin).end()  # type: ignore[union-attr]  # it matches the empty string
     calls = call_list(text, begin, names, script=script is not None)
-    if calls is None or not _any_known(calls, names):
+    if calls is None or not _any_known(text, begin, calls, names):
         return None
     if not calls.damage and not _REST_OF_REPLY.match(text, calls.end):
         return _marked_line(text, start, names)
@@ -72,7 +73,9 @@ def _marked_line(text: str, start: int, names: Names) -> Read | None:
     """A line that is a call, perhaps between marks of any look: `%%CALL f(x=1)%%`, `<<RUN>> f(x=1)`; a guess."""
     head = _MARKED.search(text, max(0, start - _NEAR_BEGIN), start)
     calls = call_list(text, head.start("name"), names) if head else None
-    if head is None or calls is None or calls.damage or not all(names.knows(claim.name) for claim in calls.claims):
+    if head is None or calls is None or calls.damage or not calls.claims:
+        return None
+    if not all(names.knows(claim.name) for claim in calls.claims):
         return None
     closing = _MARK_AFTER.match(text, calls.end)
     if closing is None:
@@ -88,17 +91,19 @@ def python_fence(text: str, start: int, names: Names) -> Read | None:
     closing = _FENCE_END.match(text, calls.end) if calls else None
     if calls is None:
         return None
-    if not _any_known(calls, names) or (closing is None and not calls.damage):
+    if not _any_known(text, start, calls, names) or (closing is None and not calls.damage):
         return Read(start=start, end=calls.end)
     end = closing.end() if closing else calls.end
     return Read(start=start, end=end, claims=calls.claims, damage=calls.damage, keep="")
 
 
-def _any_known(calls: PythonCalls, names: Names) -> bool:
+def _any_known(text: str, start: int, calls: PythonCalls, names: Names) -> bool:
     """Whether any of the calls is of a known tool: without markup, other Python is ordinary code."""
-    return calls.damage is not None or any(names.knows(claim.name) for claim in calls.claims)
+    if calls.damage:
+        return any(names.knows(name.removesuffix(".call")) for name in _CALLED.findall(text, start, calls.end))
+    return any(names.knows(claim.name) for claim in calls.claims)
 
 
 _NAME = rf"[*`\"']{{0,2}}{CALLED}[*`\"']{{0,2}}"
-CALL_LIST = Family(name="pythonic", first="[", opener=rf"\[(?=\s{{0,8}}{_NAME}\s?\()", read=_read)
-WHOLE_REPLY = Family(name="pythonic", first="(", opener=rf"\((?<!(?s:.){{{_NEAR_BEGIN + 2}}})", read=_whole)
+CALL_LIST = Family(name="pythonic", first="[", opener=rf"\[(?=\s{{0,8}}{_NAME}\s?\()", read=_read, words=())
+WHOLE_REPLY = Family(name="pythonic", first="(", opener=rf"\((?<!(?s:.){{{_NEAR_BEGIN + 2}}})", read=_whole, words=())

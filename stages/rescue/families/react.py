@@ -12,6 +12,7 @@ from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 from stages.rescue.pycalls import call_list
 from stages.rescue.shape import arguments_of, shape_of
+from stages.rescue.tags import WORDS
 
 _LABEL = (
     r"(?:(?:Tool|Function)[ _](?:[Cc]all|[Nn]ame)|Action|Tool|Function|Call|(?:tool|function)_name|tool|function|"
@@ -165,4 +166,5 @@ REACT = Family(
     first="ATFCtfa\u273f",
     opener="Action|Tool|Function|Call:|tool(?:_name)?:|function(?:_name)?:|action:|\u273fFUNCTION\u273f",
     read=_read,
+    words=WORDS,
 )

@@ -17,7 +17,7 @@ from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 from stages.rescue.pycalls import PythonCalls, call_list
 from stages.rescue.shape import shape_of
-from stages.rescue.tags import GAP, past_closing
+from stages.rescue.tags import GAP, WORDS, past_closing
 
 _WORDS = (
     r"tool_calls?>",  # Hermes, Qwen, EXAONE, Granite 4, Jamba, Hunyuan, Apriel
@@ -166,6 +166,8 @@ def _past_closer(text: str, position: int) -> int:
     return again.end() if again else end
 
 
-TAGGED_JSON = Family(name="tagged", first="<[", opener=rf"(?:{_OPENER})(?=\s{{0,8}}\{{)", read=_read)
+TAGGED_JSON = Family(
+    name="tagged", first="<[", opener=rf"(?:{_OPENER})(?=\s{{0,8}}\{{)", read=_read, words=(*WORDS, "<|")
+)
 """The same where an object follows at once, which no other family reads, so that it is asked before them."""
-TAGGED = Family(name="tagged", first="<[", opener=rf"(?:{_OPENER})(?!\s{{0,8}}\{{)", read=_read)
+TAGGED = Family(name="tagged", first="<[", opener=rf"(?:{_OPENER})(?!\s{{0,8}}\{{)", read=_read, words=(*WORDS, "<|"))

@@ -16,7 +16,7 @@ from stages.rescue.families.json_calls import ARGUMENTS_BEGIN, named_call
 from stages.rescue.found import Family, Read
 from stages.rescue.names import LONGEST_NAME, Names, name_before
 from stages.rescue.pycalls import call_list
-from stages.rescue.tags import BAR, GAP, MARKER, OPENS, STEM, STEM_IN, before_call, is_of_calls, past_closing
+from stages.rescue.tags import BAR, GAP, MARKER, OPENS, STEM, STEM_IN, WORDS, before_call, is_of_calls, past_closing
 
 _MARKERS = rf"(?:{MARKER}{GAP}){{1,8}}+"
 _HEAD = re.compile(
@@ -113,5 +113,6 @@ NAMED = Family(
         "\u25c1(?=[\\w: -]{1,40}\u25b7)|\u00ab(?=[\\w: -]{1,40}\u00bb)"
     ),
     read=_named,
+    words=WORDS,
 )
-ARGS = Family(name="args", first="[<", opener=_ARGUMENTS, read=_args)
+ARGS = Family(name="args", first="[<", opener=_ARGUMENTS, read=_args, words=("arg",))

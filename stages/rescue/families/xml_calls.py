@@ -41,6 +41,7 @@ from stages.rescue.tags import (
     TAG,
     TAG_END,
     VALUE,
+    WORDS,
     past_closing,
 )
 
@@ -86,7 +87,7 @@ def elements() -> Grammar:
             r"(?:=|(?P<typed>(?:\s+value=\"[^\"]{0,4000}+\")?[^<>\n]{0,80})(?:>|(?=\n)))"
         ),
         value_end=re.compile(
-            r"(?=[<\n])(?:"
+            r"(?=\n?<)(?:"
             rf"{END_TAG}{PARAMETER}(?:/|\w{{0,3}}){TAG_END}(?={GAP}(?:{END_TAG}{PARAMETER}{TAG_END}{GAP})?(?:{_KEY_OPEN}|{CLOSED}|{_CALL_OPEN}|<{BAR}|{_CUT_OFF}))|"
             rf"(?=\n?<parameter=[\"']?[\w.-]{{1,100}}[\"']?>\n)|(?=\n{_KEY_OPEN})|(?<=>)(?={_KEY_OPEN})|"
             rf"(?=\n{END_TAG}invoke{TAG_END})|(?={END_TAG}(?:invoke|function){TAG_END}\s*(?:\Z|</|{_CALL_OPEN}))|"
@@ -310,6 +311,7 @@ WRAPPED_ELEMENT = Family(
     first="<",
     opener=r"<(?:seed:)?tool_call>(?=\s{0,8}<function=)",
     read=_wrapped,
+    words=(),
 )
 ELEMENT = Family(
     name="element",
@@ -319,4 +321,5 @@ ELEMENT = Family(
         r"f(?<![\w<:]f)unction=(?=[\w.-]{1,100}>)"
     ),
     read=_read,
+    words=(*WORDS, "arg"),
 )

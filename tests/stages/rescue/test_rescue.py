@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 from msgspec import Raw
+from msgspec.structs import replace
 
 from forge.testing.strategies import GRAMMARS, call_text
 from stages.effect import Reply
@@ -396,6 +397,18 @@ def test_the_form_of_the_react_paper(text: str, calls: tuple[Meant, ...], rest: 
     found = rescue(text, {"search": ("query",), "list_files": ()})
     assert tuple(Meant(call.name, arguments(call.arguments)) for call in found.calls) == calls
     assert found.rest == rest
+
+
+def test_what_is_passed_over_without_a_search_has_nothing_in_it() -> None:
+    searched = rescuer(tuple(replace(family, words=None) for family in FAMILIES))
+    texts = [case.text for kind in (*KINDS, "negative") for case in cases(kind)]
+    assert [text for text in texts if rescue(text, ()) != searched(text, ())] == []
+
+
+def test_a_list_of_other_calls_that_breaks_off_is_code() -> None:
+    assert rescue("[print(1),", NAMES).damage is None
+    assert rescue("[get_weather(city='Oslo'),", NAMES).damage is not None
+    assert rescue("So:\nlook(", NAMES).rest == "So:\nlook("
 
 
 def test_without_families_nothing_is_found() -> None:
