@@ -1,36 +1,17 @@
 """Arithmetic: calculations that models write instead of results, evaluated and checked."""
 
-from collections import Counter
 from collections.abc import Collection, Iterator
-from decimal import Decimal
 from fractions import Fraction
 
 import msgspec
 from msgspec import UNSET, Raw, Struct
-from toolz import unique
 
 from stages._later import LazyPattern
-from stages.objection import (
-    Miscalculation,
-    NoCalculation,
-    NumberAlone,
-    NumberOverused,
-    NumbersUnseen,
-    PercentageAsAmount,
-)
+from stages.objection import Miscalculation, NoCalculation, NumberAlone, NumbersUnseen
 from stages.repair.decoding import decode_or
 from stages.schema import Check, Fits, Misfit, checker
 from stages.schema.value import Json
-from stages.seen import (
-    Given,
-    decimal_of,
-    everything_given,
-    evidence,
-    name_words,
-    number_counts,
-    percentage_counts,
-    unseen_values,
-)
+from stages.seen import evidence, unseen_values
 from stages.state import State
 from stages.tool import Calculated, Grounded, ToolSpec
 
@@ -61,15 +42,11 @@ class Operand(Struct, frozen=True, kw_only=True):
 
 
 class Calculation(Struct, frozen=True, kw_only=True):
-    """The result of a calculation, its numbers, and the number of operations between them.
-
-    `sums` has the numbers added and subtracted in each sum: for `a + (b - a) + (a + c) / 2`, `(a, c)` and `(a, b, a)`.
-    """
+    """The result of a calculation, its numbers, and the number of operations between them."""
 
     result: Fraction
     operands: tuple[Operand, ...]
     operations: int
-    sums: tuple[tuple[Fraction, ...], ...]
 
 
 class Incalculable(Struct, frozen=True, kw_only=True):
@@ -137,13 +114,6 @@ def _value(token: str) -> Fraction:
     raise _UnreadableError(f'"{token}" cannot be read as a number')
 
 
-class _Part(Struct, frozen=True):
-    """The value of a term, and the numbers in it that are added to the sum around it."""
-
-    value: Fraction
-    added: tuple[Fraction, ...] = ()
-
-
 class _Reader:
     """A recursive-descent parser for a calculation, from its tokens."""
 
@@ -153,18 +123,16 @@ class _Reader:
         self._depth = 0
         self._operations = 0
         self._operands: list[Operand] = []
-        self._sums: list[tuple[Fraction, ...]] = []
 
     def read(self) -> Calculation:
-        result = self._closed(self._sum())
+        result = self._sum()
         if self._next:
             raise _UnreadableError(
                 'there is one ")" too many' if self._next == ")" else f'no operator stands before "{self._next}"'
             )
         if abs(result) >= _LARGEST:
             raise _UnreadableError("its result is too large")
-        operands, sums = tuple(self._operands), tuple(self._sums)
-        return Calculation(result=result, operands=operands, operations=self._operations, sums=sums)
+        return Calculation(result=result, operands=tuple(self._operands), operations=self._operations)
 
     @property
     def _next(self) -> str:
@@ -176,46 +144,35 @@ class _Reader:
         self._at += bool(found)
         return found
 
-    def _closed(self, part: _Part) -> Fraction:
-        """The value of a part that is not a term of a sum around it, so its own sum is complete."""
-        if part.added:
-            self._sums.append(part.added)
-        return part.value
-
-    def _sum(self) -> _Part:
-        first = self._product()
-        total, added = first.value, [*first.added]
+    def _sum(self) -> Fraction:
+        total = self._product()
         while sign := self._take("+", "-"):
             self._operations += 1
             start = self._at
             term = self._product()
             if total != 1 and self._tokens[start + 1 : self._at] == ["%"]:
                 raise _UnreadableError(f'it does not say what "{sign} {self._tokens[start]}%" is a percentage of')
-            total = total + term.value if sign == "+" else total - term.value
-            added += term.added
-        return _Part(total, tuple(added))
+            total = total + term if sign == "+" else total - term
+        return total
 
-    def _product(self) -> _Part:
-        first = self._signed()
-        if self._next not in ("*", "/"):
-            return first
-        product = self._closed(first)
+    def _product(self) -> Fraction:
+        product = self._signed()
         while sign := self._take("*", "/"):
             self._operations += 1
-            factor = self._closed(self._signed())
+            factor = self._signed()
             if sign == "/" and not factor:
                 raise _UnreadableError("it divides by zero")
             product = product * factor if sign == "*" else product / factor
-        return _Part(product)
+        return product
 
-    def _signed(self) -> _Part:
+    def _signed(self) -> Fraction:
         negative = False
         while sign := self._take("-", "+"):
             negative ^= sign == "-"
-        part = self._group() if self._take("(") else self._number()
-        return _Part(-part.value, part.added) if negative else part
+        value = self._group() if self._take("(") else self._number()
+        return -value if negative else value
 
-    def _group(self) -> _Part:
+    def _group(self) -> Fraction:
         self._depth += 1
         if self._depth > _DEEPEST:
             raise _UnreadableError(f"it has more than {_DEEPEST} levels of parentheses")
@@ -225,9 +182,9 @@ class _Reader:
                 'a "(" is not closed' if not self._next else f'no operator stands before "{self._next}"'
             )
         self._depth -= 1
-        return _Part(self._closed(inner) / 100) if self._take("%") else inner
+        return inner / 100 if self._take("%") else inner
 
-    def _number(self) -> _Part:
+    def _number(self) -> Fraction:
         token = self._next
         if not token:
             raise _UnreadableError("a number is missing at its end")
@@ -240,7 +197,7 @@ class _Reader:
             value /= 100
         factor = before in ("*", "/") or self._next in ("*", "/")
         self._operands.append(Operand(value=value, factor=factor, nested=self._depth > 0))
-        return _Part(value, (value,))
+        return value
 
 
 # Calculated arguments: the calculations that the model wrote, replaced by their results.
@@ -315,19 +272,6 @@ def _with_texts(text: str, names: Collection[str]) -> str:
 # Like a grounded value, every number must have been seen, or occur in the description of the tool or argument. `19%`
 # may be written as 0.19 or as the factor 1.19. A factor or divisor may also be a common constant, or count numbers of
 # the calculation, such as the 3 in an average of three.
-#
-# A sum may contain a number as often as it was given: small models add the same one again and again, or subtract it
-# from itself. To count something several times, it can be multiplied. If the same call got the same answer again, its
-# numbers count once.
-#
-# A percentage is not an amount: a number that was only given as `25 %` must be divided by a hundred before it is
-# combined with a price.
-
-_SHARES = frozenset({"percent", "percentage", "pct", "rate"})
-"""Words in the names of arguments whose result is a percentage itself."""
-
-_WHOLE = 100
-"""The number that turns a percentage into a share, as in `25 / 100` and `100 - 25`."""
 
 _RATE = 2
 """A factor below this may stem from a percentage: 0.19, 0.81 and 1.19 from 19 %."""
@@ -345,69 +289,9 @@ def _problem(tool: ToolSpec, bound: Calculated, text: str, state: State) -> Misc
             return NoCalculation(argument=bound.argument, text=text, problem=problem)
         case Calculation(operations=0):
             return NumberAlone(argument=bound.argument, text=text)
-        case Calculation(operands=operands, sums=sums):
-            if made_up := _made_up(tool, bound, operands, state):
-                return NumbersUnseen(argument=bound.argument, text=text, numbers=made_up)
-            return _overused(tool, bound, text, sums, state) or _percentage(tool, bound, text, operands, state)
-
-
-def _percentage(
-    tool: ToolSpec, bound: Calculated, text: str, operands: tuple[Operand, ...], state: State
-) -> PercentageAsAmount | None:
-    """The first percentage that is combined with an amount although nothing in the calculation turns it into a share.
-
-    After `25 %`, `25 * 80` and `80 - 25` are refused; `25 / 100 * 80`, `25% * 80`, `25 + 10` and `25 * 12` (percent,
-    months) are not. Nothing is refused if the argument is a percentage itself.
-    """
-    if any(one.value == _WHOLE for one in operands) or not _SHARES.isdisjoint(name_words(bound.argument)):
-        return None
-    texts = (*(one.text for one in everything_given(state)), *_documents_of(tool, bound))
-    percentages = percentage_counts(texts)
-    if not any(_shown(one) in percentages for one in operands):
-        return None
-    counts = number_counts(texts)
-    given = [one for one in operands if counts[_shown(one)] and not _known(one, operands)]
-    alone = [one for one in given if counts[_shown(one)] <= percentages[_shown(one)]]
-    if not alone or len(alone) == len(given):
-        return None
-    return PercentageAsAmount(argument=bound.argument, text=text, number=str(as_json_number(alone[0].value)))
-
-
-def _shown(operand: Operand) -> Decimal:
-    return decimal_of(as_json_number(operand.value))
-
-
-def _overused(
-    tool: ToolSpec, bound: Calculated, text: str, sums: tuple[tuple[Fraction, ...], ...], state: State
-) -> NumberOverused | None:
-    """The first number that a sum contains more often than it was given.
-
-    Numbers that were not given at all need no evidence here, like the 1 in `(1 + 0.19)`; see `_made_up`.
-    """
-    several = [(number, n) for added in sums for number, n in Counter(added).items() if n > 1]
-    if not several:
-        return None
-    given_texts = everything_given(state)
-    # If the same call got the same answer again, its numbers count once.
-    once = unique((one for one in given_texts if one.tool), key=lambda one: (one.tool, one.text, _call_of(one)))
-    said = [one.text for one in (*(one for one in given_texts if not one.tool), *once)]
-    counts = number_counts((*said, *_documents_of(tool, bound)))
-    for number, used in several:
-        given = sum(counts[one] for one in _readings(number))
-        if 0 < given < used:
-            shown = str(as_json_number(number))
-            return NumberOverused(argument=bound.argument, text=text, number=shown, used=used, given=given)
-    return None
-
-
-def _call_of(given: Given) -> tuple[str, ...]:
-    return tuple(msgspec.json.encode(value).decode() for value in given.echo)
-
-
-def _readings(number: Fraction) -> set[Decimal]:
-    """The forms in which the number may have been given: as it is, negative, in percent."""
-    percent = (100 * number,) if number < _RATE else ()
-    return {decimal_of(as_json_number(one)) for one in (number, -number, *percent)}
+        case Calculation(operands=operands):
+            made_up = _made_up(tool, bound, operands, state)
+            return NumbersUnseen(argument=bound.argument, text=text, numbers=made_up) if made_up else None
 
 
 def _made_up(tool: ToolSpec, bound: Calculated, operands: tuple[Operand, ...], state: State) -> tuple[str, ...]:

@@ -40,24 +40,6 @@ class NumbersUnseen(Struct, frozen=True, kw_only=True, tag="numbers_unseen"):
     numbers: tuple[str, ...]
 
 
-class NumberOverused(Struct, frozen=True, kw_only=True, tag="number_overused"):
-    """A calculation that adds or subtracts a number more often, `used` times, than it was `given`."""
-
-    argument: str
-    text: str
-    number: str
-    used: int
-    given: int
-
-
-class PercentageAsAmount(Struct, frozen=True, kw_only=True, tag="percentage_as_amount"):
-    """A calculation that takes a number that was only given as a percentage for an amount."""
-
-    argument: str
-    text: str
-    number: str
-
-
 class WrongResult(Struct, frozen=True, kw_only=True, tag="wrong_result"):
     """A calculation whose result, `found`, does not fit the tool's schema."""
 
@@ -67,7 +49,7 @@ class WrongResult(Struct, frozen=True, kw_only=True, tag="wrong_result"):
     found: str
 
 
-Miscalculation = NoCalculation | NumberAlone | NumbersUnseen | NumberOverused | PercentageAsAmount | WrongResult
+Miscalculation = NoCalculation | NumberAlone | NumbersUnseen | WrongResult
 """Everything that may be wrong with a calculated argument."""
 
 
@@ -665,11 +647,6 @@ def _problem(problem: Miscalculation) -> str:
             return f"{what}, a number alone; write the whole calculation that it comes from"
         case NumbersUnseen(numbers=numbers):
             return f"{what}, but neither a result nor the user gave {listed(numbers)}"
-        case NumberOverused(number=number, used=used, given=given):
-            times = "once" if given == 1 else f"{given} times"
-            return f"{what}, but {number} was given {times}, not {used} times; take it {times}, or multiply"
-        case PercentageAsAmount(number=number):
-            return f"{what}, but {number} is a percentage ({number} %) and no amount; write {number} / 100 * the amount"
         case WrongResult(expected=expected, found=found):
             return f"{what}, which comes to {found}; expected {expected}"
         case _:

@@ -2,7 +2,6 @@
 
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from itertools import islice
@@ -117,26 +116,6 @@ def _mark(number: Decimal) -> str:
     return f"#{hash(number)};"  # equal numbers have equal hashes, however they are written
 
 
-def number_counts(texts: Iterable[str]) -> Counter[Decimal]:
-    """How often each number occurs in these texts."""
-    return Counter(number for text in texts for leaf in leaves(text) for number in _numbers_of(leaf))
-
-
-def percentage_counts(texts: Iterable[str]) -> Counter[Decimal]:
-    """How often each number occurs in these texts as a percentage: `19 %`, `19%`, `19 percent`."""
-    said = (normalized(leaf) for text in texts for leaf in leaves(text) if isinstance(leaf, str))
-    return Counter(
-        number for one in said for found in _PERCENTAGE.compiled.finditer(one) for number in _readings(found[1])
-    )
-
-
-def _numbers_of(leaf: Json) -> Iterator[Decimal]:
-    if isinstance(leaf, str):
-        yield from _numbers_in(normalized(leaf))
-    elif isinstance(leaf, int | float) and not isinstance(leaf, bool):
-        yield decimal_of(leaf)
-
-
 def normalized(text: str) -> str:
     """The text normalized for comparison: `Dune by Ada` for `"DUNE"  by Ada`."""
     return " ".join(_plainly_spelled(text).casefold().split())
@@ -215,7 +194,6 @@ def _in_word(character: str) -> bool:
 
 _CHUNK = LazyPattern(r"[^\s\"()\[\]{}<>:;=|]+")
 _NUMBER = LazyPattern(r"([-+]?)(?:[^\W\d_]{0,2}[$€£¥])?(\d[\d.,'_]*?)(?:[$€£¥%‰°]|[^\W\d_]{1,3})?")
-_PERCENTAGE = LazyPattern(r"(?<![\d.,])(\d[\d.,'_]{0,40}) ?(?:%|per ?cent\b)")
 _CODE = LazyPattern(r"0\d\d")
 _DECIMAL = LazyPattern(r"\d{1,40}(?:[.,]\d{1,40})?")
 _GROUPED = LazyPattern(r"\d{1,3}(?:([.,'_])\d{3})(?:\1\d{3}){0,10}(?:[.,]\d{1,40})?")

@@ -103,24 +103,6 @@ def test_its_numbers_and_operations_are_told() -> None:
     )
 
 
-SUMS = [
-    ("5", ["5"]),
-    ("1 + 2 - 1", ["1 2 1"]),
-    ("1 + (2 - (3)) + -(1)", ["1 2 3 1"]),
-    ("1 * 2 + 3", ["1", "2", "3"]),
-    ("(1 + 2) * (3 + 4) - 5", ["1 2", "3 4", "5"]),
-    ("(1 + 2)% + 3", ["1 2", "3"]),
-    ("(1 + 2) + (1 + 2) * 3", ["1 2", "3", "1 2"]),
-]
-
-
-@pytest.mark.parametrize(("text", "sums"), SUMS)
-def test_the_numbers_of_each_sum_are_told(text: str, sums: list[str]) -> None:
-    found = calculate(text)
-    assert isinstance(found, Calculation)
-    assert [" ".join(map(str, added)) for added in found.sums] == sums
-
-
 def test_a_result_is_an_integer_where_it_is_whole_and_else_the_nearest_float() -> None:
     assert (as_json_number(Fraction(30)), as_json_number(Fraction(1, 10) + Fraction(2, 10))) == (30, 0.3)
     assert isinstance(as_json_number(Fraction(30)), int)

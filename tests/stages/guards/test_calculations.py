@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from msgspec import Meta, Raw
 
@@ -18,8 +18,8 @@ from forge.testing import assert_guard_laws
 from stages.arithmetic import argument_check, calculation_problems
 from stages.effect import Approved, Ask, Execute, Failed
 from stages.guards import calculated
-from stages.message import Assistant, History, Kind, Tool, ToolCall, User
-from stages.objection import NumberOverused, NumbersUnseen, PercentageAsAmount
+from stages.message import Kind, Tool, ToolCall, User
+from stages.objection import NumbersUnseen
 from stages.rules import Calls
 from stages.schema import Fits
 from stages.schema.projection import plain_pattern
@@ -108,7 +108,6 @@ WRONG: list[tuple[object, str]] = [
     ("goods + shipping", 'which cannot be calculated: "goods" is neither a number nor one of + - * / % ( )'),
     ("19.9 * 100", "amount is '19.9 * 100', which comes to 1990; expected at most 1000"),
     ("19.9 + 3 + 4", "but neither a result nor the user gave 3, 4"),
-    ("19.9 - 19.9", "amount is '19.9 - 19.9', but 19.9 was given once, not 2 times; take it once, or multiply"),
 ]
 
 
@@ -173,118 +172,6 @@ def test_what_counts_as_a_number_that_was_given(text: str, made_up: str) -> None
     found = calculation_problems(spec, msgspec.json.encode({"amount": text}).decode(), State(history=(told,)))
     expected = NumbersUnseen(argument="amount", text=text, numbers=tuple(made_up.split(", ")))
     assert found == ((expected,) if made_up else ())
-
-
-TWICE: list[tuple[str, tuple[str, int, int] | None]] = [
-    ("11 + 19 + 19 + 20", None),
-    ("19 - 19", None),
-    ("(19 + 19 + 11) * 0.07 + 19 + 19", None),
-    ("11 + 11 * 0.07", None),
-    ("11 * 2 + 11 * 7 - 11", None),
-    ("45 + 45", None),
-    ("20 + 20 + 20", None),
-    ("-5 + 5 - 5", ("5", 3, 1)),
-    ("19 + 19 + 19", ("19", 3, 2)),
-    ("11 - 11", ("11", 2, 1)),
-    ("11 + (19 - (11))", ("11", 2, 1)),
-    ("(11 + 19 + 11) / 3", ("11", 2, 1)),
-    ("19 + 7 + 11 + 7", ("7", 2, 1)),
-    ("20 + 20 + 20 + 20", ("20", 4, 3)),
-    ("(1 + 0.07 + 0.07) * 11", ("0.07", 2, 1)),
-]
-
-
-@pytest.mark.parametrize(("text", "over"), TWICE)
-def test_a_sum_may_have_a_number_as_often_as_it_was_given(text: str, over: tuple[str, int, int] | None) -> None:
-    told = User(text="The goods are 19 and 19, shipping is 11, and -5. Tax is 7%. Three cups: 20,20,20.")
-    paid = Tool(call_id="call_1", name="paid", text='{"first": 45, "then": [45]}')
-    asked = Calculated(argument="amount", number=Raw(b'{"type":"number"}'))
-    spec = ToolSpec(name="send", description="", parameters=Raw(b"{}"), calculated=(asked,))
-    found = calculation_problems(spec, msgspec.json.encode({"amount": text}).decode(), State(history=(told, paid)))
-    expected = over and NumberOverused(argument="amount", text=text, number=over[0], used=over[1], given=over[2])
-    assert found == ((expected,) if expected else ())
-
-
-@pytest.mark.parametrize(
-    ("second", "given"),
-    [
-        (('{"a":1,"b":2}', '{"total": 45}'), 1),
-        (('{"a": 2, "b": 1}', '{"total": 45}'), 2),
-        (('{"a": 1, "b": 2}', '{"total": 45, "at": "noon"}'), 2),
-    ],
-    ids=["the same call and answer", "another call", "another answer"],
-)
-def test_a_number_is_not_given_twice_by_the_same_answer_to_the_same_call(second: tuple[str, str], given: int) -> None:
-    history: History = (User(text="Pay it."),)
-    for n, (arguments, text) in enumerate([('{"a": 1, "b": 2}', '{"total": 45}'), second]):
-        call_ = ToolCall(id=f"{n}", name="costs", arguments=arguments)
-        history += (Assistant(calls=(call_,)), Tool(call_id=call_.id, name="costs", text=text))
-    spec = ToolSpec(name="pay", description="", parameters=Raw(b"{}"), calculated=(Calculated(argument="amount"),))
-    found = calculation_problems(spec, '{"amount":"45 - 45"}', State(history=history))
-    over = NumberOverused(argument="amount", text="45 - 45", number="45", used=2, given=given)
-    assert found == ((over,) if given == 1 else ())
-
-
-SHARES: list[tuple[str, str, bool]] = [
-    # what the user and the results say, the calculation, whether it takes a percentage for an amount
-    ("The price is 80, the fee 25 % of it.", "80 - 25 * 80", True),
-    ("The price is 80, the fee 25% of it.", "80 - 25", True),
-    ("A discount of 15 percent on 240.", "240 * 15", True),
-    ("240 and 60, less 15 per cent", "(240 + 60) - 15", True),
-    ("The price is 80, the fee 25 % of it.", "80 - 25 / 100 * 80", False),
-    ("The price is 80, the fee 25 % of it.", "80 * (100 - 25) / 100", False),
-    ("The price is 80, the fee 25 % of it.", "80 - 25% * 80", False),
-    ("The price is 80, the fee 25 % of it.", "80 * 0.75", False),
-    ("The price is 80, the fee 25 % of it, at least 25 euros.", "80 - 25", False),
-    ("The tax is 19 %, in the other country 23 %.", "23 - 19", False),
-    ("3.5 % a month, for a year.", "3.5 * 12", False),
-    ("7 % of 80 a week", "80 * 7", False),
-]
-
-
-@pytest.mark.parametrize(("told", "text", "refused"), SHARES)
-def test_what_was_given_as_a_percentage_is_no_amount(told: str, text: str, *, refused: bool) -> None:
-    def problems(argument: str) -> list[str]:
-        asked = Calculated(argument=argument, number=Raw(b'{"type":"number"}'))
-        spec = ToolSpec(name="pay", description="", parameters=Raw(b"{}"), calculated=(asked,))
-        given = State(history=(User(text=told),))
-        found = calculation_problems(spec, msgspec.json.encode({argument: text}).decode(), given)
-        return [one.number for one in found if isinstance(one, PercentageAsAmount)]
-
-    assert bool(problems("amount")) == bool(problems("separate_total")) == refused
-    assert problems("interest_rate") == problems("percentage") == []
-
-
-def test_a_model_that_takes_a_percentage_for_an_amount_is_told_how_a_share_is_written() -> None:
-    desk = Orders()
-    state = desk.run(GOODS, SHIPPING, invoice("19.9 + 11 - 19 * 19.9"), invoice("19.9 + 11 - 19 / 100 * 19.9"))
-    (text,) = corrections(state)
-    assert "but 19 is a percentage (19 %) and no amount; write 19 / 100 * the amount. Call send_invoice again" in text
-    assert [round(amount, 3) for amount, _ in desk.sent] == [27.119]
-
-
-amounts = st.decimals(2, 99_999, places=2).map(lambda n: f"{n.normalize():f}")
-counted = st.dictionaries(amounts, st.tuples(st.integers(1, 3), st.integers(1, 3)), min_size=1, max_size=4)
-
-
-@given(numbers=counted, data=st.data())
-def test_a_sum_of_numbers_each_given_as_often_as_used_is_never_refused_and_any_other_is(
-    numbers: dict[str, tuple[int, int]], data: st.DataObject
-) -> None:
-    """`numbers` has, for each, how often it was given, in messages and results, and how often it is used."""
-    shown = data.draw(st.permutations([text for text, (times, _) in numbers.items() for _ in range(times)]))
-    terms = data.draw(st.permutations([text for text, (_, times) in numbers.items() for _ in range(times)]))
-    at = data.draw(st.integers(0, len(shown)))
-    result = msgspec.json.encode([float(text) for text in shown[at:]]).decode()
-    history = (User(text=" and ".join(shown[:at])), Tool(call_id="call_1", name="look", text=result))
-    written = terms[0] + "".join(f" {data.draw(st.sampled_from('+-'))} {term}" for term in terms[1:])
-    asked = Calculated(argument="amount", number=Raw(b'{"type":"number"}'))
-    spec = ToolSpec(name="send", description="", parameters=Raw(b"{}"), calculated=(asked,))
-    found = calculation_problems(spec, msgspec.json.encode({"amount": written}).decode(), State(history=history))
-    over = {float(text) for text, (given, used) in numbers.items() if used > given}
-    if len(terms) > 1:
-        assert {float(one.number) for one in found if isinstance(one, NumberOverused)} <= over
-        assert bool(found) == bool(over)
 
 
 def test_the_model_is_asked_for_a_text_with_the_users_own_words_kept() -> None:
