@@ -1,8 +1,8 @@
 """Recorded decisions replayed: `python -m tests.decisions` lists what differs; the exit code is 1 then.
 
-`--write` stores what is so now, for the same replies. `--record` draws replies anew (a new corpus: not for a
-comparison). `--show NAME` prints a record as it goes now, each request with its reply; the same in another worktree
-gives the two sides of a diff. `--only WORD` takes the records whose names contain the word.
+`--write` stores what is so now, for the same replies. `--show NAME` prints a record as it goes now, each request with
+its reply; the same in another worktree gives the two sides of a diff. `--only WORD` takes the records whose names
+contain the word. The replies were drawn by a recorder that 2b4ea5c9 still has.
 """
 
 import argparse
@@ -10,7 +10,6 @@ import logging
 import sys
 from collections import defaultdict
 
-from tests.decisions.recording import recorded_runs, recorded_turns
 from tests.decisions.records import RUNS, TURNS, store, stored_runs, stored_turns
 from tests.decisions.replaying import differences, now, shown
 
@@ -18,16 +17,11 @@ from tests.decisions.replaying import differences, now, shown
 def main() -> int:
     options = argparse.ArgumentParser(prog="python -m tests.decisions", description=__doc__)
     options.add_argument("--write", action="store_true")
-    options.add_argument("--record", action="store_true")
     options.add_argument("--show", metavar="NAME")
     options.add_argument("--only", metavar="WORD", default="")
     options.add_argument("--names", action="store_true", help="name the records of each group, not only the first")
     given = options.parse_args()
     logging.disable(logging.CRITICAL)
-    if given.record:
-        store(RUNS, recorded_runs())
-        store(TURNS, recorded_turns())
-        return 0
     runs, turns = stored_runs(), stored_turns()
     if given.show:
         wanted = [run for run in runs if run.name == given.show]

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -131,26 +130,17 @@ def scripted(replies: Iterable[Said]) -> Replier:
     return reply
 
 
-def schemas(request: Request) -> list[tuple[str, Mapping[str, Any]]]:
-    """The calls that the request takes: names and schemas of arguments. Empty where only the prompt names them."""
-    tail = msgspec.json.decode(request.tail)
-    if "tools" in tail:
-        return [(one["function"]["name"], one["function"]["parameters"]) for one in tail["tools"]]
-    if "response_format" not in tail:
-        return []
-    schema = tail["response_format"]["json_schema"]["schema"]
-    defs = schema.get("$defs", {})
-    inner = [part.get("items", part) for part in schema.get("anyOf", [schema])]
-    calls = [call["properties"] for part in inner for call in part.get("anyOf", [part]) if "properties" in call]
-    return [
-        (call["tool"].get("const") or call["tool"]["enum"][0], {**call.get("args", {}), "$defs": defs})
-        for call in calls
-        if "tool" in call
-    ]
-
-
 def offered(request: Request) -> str:
-    return " ".join(dict.fromkeys(name for name, _ in schemas(request)))
+    """The names of the tools that the request takes calls of. Empty where only the prompt names them."""
+    tail = msgspec.json.decode(request.tail)
+    names = [one["function"]["name"] for one in tail.get("tools", ())]
+    if "response_format" in tail:
+        schema = tail["response_format"]["json_schema"]["schema"]
+        inner = [part.get("items", part) for part in schema.get("anyOf", [schema])]
+        calls = [call["properties"] for part in inner for call in part.get("anyOf", [part]) if "properties" in call]
+        tools = [call["tool"] for call in calls if "tool" in call]
+        names = names or [tool.get("const") or tool["enum"][0] for tool in tools]
+    return " ".join(dict.fromkeys(names))
 
 
 def _told(event: events.Event | Delta) -> str:

@@ -44,10 +44,6 @@ def _model(kind: str, policy: str) -> Model:
             return plain
 
 
-KINDS = ("chat", "messages", "constrains", "prompted")
-"""What the backend is: of these protocols, one that can keep to a schema, and one with tools in the prompt."""
-
-
 def turned(record: Turn) -> Turn:
     """The turn as it goes now."""
     wire, replies = WIRES[record.protocol], iter(record.replies)
