@@ -41,7 +41,7 @@ class Names(Struct, frozen=True):
     def within(self, text: str) -> Self:
         """The names that this text has, in any spelling: it is read as if these alone were known, only quicker."""
         # A thought is blanked.
-        if not self.spelt or len(text) < _SHORT or len(text := text.lstrip()) < _SHORT:
+        if not 0 < len(self.spelt) <= _MOST or len(text) < _SHORT or len(text := text.lstrip()) < _SHORT:
             return self
         if ("\\u" in text or "&#" in text) and _ESCAPED.compiled.search(text):
             return self
@@ -129,6 +129,8 @@ def indexed(known: Collection[str] | Mapping[str, tuple[str, ...]]) -> Names:
 
 
 _FEW = 50
+_MOST = 200
+"""Maximum names that a text is searched for: each is another pass, and 10,000 took 0.4 s for 100 kB."""
 _SHORT = 500
 """Characters of a text that is read with all names: to look for them takes as long as to read it."""
 _LOWER = bytes(range(256)).lower()
