@@ -129,7 +129,7 @@ def indexed(known: Collection[str] | Mapping[str, tuple[str, ...]]) -> Names:
 
 
 _FEW = 50
-_MOST = 200
+_MOST = 500
 """Maximum names that a text is searched for: each is another pass, and 10,000 took 0.4 s for 100 kB."""
 _SHORT = 500
 """Characters of a text that is read with all names: to look for them takes as long as to read it."""
