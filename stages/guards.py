@@ -1,5 +1,6 @@
 """Guards: pure functions of a batch of calls and the state before it that object to calls."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TypeGuard
@@ -64,6 +65,7 @@ from stages.rules import (
     welcomes_words,
 )
 from stages.schema import Check, Misfit, checker
+from stages.schema.canonical_json import canonical
 from stages.schema.value import Json
 from stages.seen import (
     everything_given,
@@ -71,6 +73,7 @@ from stages.seen import (
     is_own,
     possible_sources,
     ungrounded_values,
+    unseen_values,
     values_given_by,
 )
 from stages.state import Edited, Ledger, State
@@ -390,6 +393,76 @@ def _json(value: Json) -> str:
     return msgspec.json.encode(value).decode()
 
 
+# Unseen values: no write without any rule of its own with a value that nobody gave.
+
+
+def no_unseen_values(rules: Rules) -> Guard:
+    """Object to such calls. Counts as a refusal; the budget bounds it.
+
+    A value is a number, a text with a digit (an ID, a time), or a short text such as a name, of which at least one word
+    must be given; longer texts are the model's own words. Numbers, dates and times may be derived ("tomorrow at noon"),
+    so they are accepted when the same call is made again.
+    """
+    free = {tool.name: tool for tool in rules.tools if tool.name in rules.unruled}
+
+    def guard(state: State, call: ToolCall) -> Ungrounded | None:
+        unseen = _unseen(free[call.name], call, state) if call.name in free else ()
+        reads = (one.name for one in offered_tools(rules, state) if one.effect == "read") if unseen else ()
+        return Ungrounded(values=unseen, others=tuple(name for name in reads if name != call.name)) if unseen else None
+
+    return each_call(guard)
+
+
+def _unseen(tool: ToolSpec, call: ToolCall, state: State) -> tuple[Unseen, ...]:
+    listed = _listed(tool)
+    values = decode(_members, call.arguments)
+    refused = (
+        attempt.arguments for attempt in state.ledger.attempts if attempt.name == call.name and not attempt.answer
+    )
+    again = canonical(call.arguments) in map(canonical, refused)
+    asked = {name: value for name, value in values.items() if name not in listed and not (again and _worked_out(value))}
+    given = [(name, value) for name, value in asked.items() if _parts(value)]
+    return tuple(
+        Unseen(argument=name, value=_json(value))
+        for name, value in given
+        if len(unseen_values(parts := _parts(value), Grounded(argument=name), state)) == len(parts)
+    )
+
+
+_members: msgspec.json.Decoder[dict[str, Json]] = msgspec.json.Decoder(dict)
+
+
+_FEW = 3
+"""Maximum words of a text that is a value; longer ones are the model's own words."""
+
+
+def _parts(value: Json) -> list[Json]:
+    """The parts of a value of which at least one must be given: itself, or the words of a short text; else none."""
+    if isinstance(value, str):
+        if any(map(str.isdigit, value)):
+            return [value]
+        words = [word for word in _WORD.findall(value) if len(word) > 1]
+        return [*words] if len(words) <= _FEW else []
+    return [value] if isinstance(value, int | float) and not isinstance(value, bool) else []
+
+
+_WORD = re.compile(r"[^\W_]+")
+
+
+def _worked_out(value: Json) -> bool:
+    """Whether the value may be derived from given ones: a number, a date, a time."""
+    return isinstance(value, int | float) or (isinstance(value, str) and _NUMERIC.fullmatch(value) is not None)
+
+
+_NUMERIC = re.compile(r"[\d\s:./,+TZ-]{1,40}(?: ?[ap]\.?m\.?)?", re.IGNORECASE)
+
+
+def _listed(tool: ToolSpec) -> frozenset[str]:
+    """The arguments whose values are listed in the schema."""
+    kinds = ((name, msgspec.json.decode(kind, type=dict[str, object])) for name, kind in tool.properties.items())
+    return frozenset(name for name, kind in kinds if kind.keys() & {"enum", "const", "$ref"})
+
+
 # Placeholders: no call with a placeholder as an argument, such as `<customer_id>`.
 
 
@@ -407,8 +480,6 @@ def no_placeholders(rules: Rules) -> Guard:
 
 
 # Questions: none to the user that only repeats the user's own message, as small models do.
-
-_members: msgspec.json.Decoder[dict[str, Json]] = msgspec.json.Decoder(dict)
 
 
 def no_echoes(tool: str, argument: str) -> Guard:
@@ -570,6 +641,7 @@ GUARDS: Mapping[str, _Row] = MappingProxyType(
         "order": _Row(order, lambda rules: bool(rules.order or rules.withheld)),
         "no_placeholders": _Row(no_placeholders, lambda _: True),
         "grounding": _Row(grounding, lambda rules: any(tool.grounded for tool in rules.tools)),
+        "no_unseen_values": _Row(no_unseen_values, lambda rules: bool(rules.unruled)),
         "calculated": _Row(calculated, lambda rules: any(tool.calculated for tool in rules.tools)),
         "repetition": _Row(repetition, lambda rules: rules.limits.max_repeats is not None),
         "completion": _Row(lambda rules: completion(rules.checks, rules.tools), lambda rules: bool(rules.checks)),

@@ -93,7 +93,7 @@ _SINGLE = {
             _naming,
             _options(grounded=None),
             _tools(grounded=()),
-            _without("no_placeholders", "no_echoed_answers"),
+            _without("no_placeholders", "no_echoed_answers", "no_unseen_values"),
         ),
     ),
     "no_calculation": Ablation(

@@ -14,11 +14,12 @@ from stages.memory import with_facts
 from stages.message import History, Tool
 from stages.state import State
 
+PLAIN = ("ask_once", "no_unseen_values")
+"""What a conversation about facts can do without."""
+
 
 def helper(facts: Facts) -> Workflow:
-    return Workflow(
-        "helper", tools=[*fact_tools(facts)], system_prompt="Be brief.", on_text="accept", without=["ask_once"]
-    )
+    return Workflow("helper", tools=[*fact_tools(facts)], system_prompt="Be brief.", on_text="accept", without=PLAIN)
 
 
 async def say(workflow: Workflow, before: State | None, message: str, *script: Line) -> tuple[State, Scripted]:

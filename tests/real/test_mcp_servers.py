@@ -26,8 +26,8 @@ def test_two_servers_of_others_in_one_workflow(tmp_path: Path) -> None:
     ]
     with McpTools(servers) as tools:
         assert [one.name for one in tools if one.name.startswith("time_")] == ["time_convert_time"]
-        limits = Limits(max_tool_errors=9)
-        flow = Workflow("flights", tools=tools, on_text="accept", limits=limits, without=["ask_once"])
+        limits, off = Limits(max_tool_errors=9), ("ask_once", "no_unseen_values")
+        flow = Workflow("flights", tools=tools, on_text="accept", limits=limits, without=off)
         ended = run_sync(flow, "When does it leave, in Tokyo?", backend=Scripted(script)).unwrap()
     told = [one.text for one in ended.state.history if isinstance(one, ToolMessage)]
     assert "16:30" in told[2]
