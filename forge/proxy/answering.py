@@ -9,10 +9,10 @@ from forge.observation import Observed
 from forge.proxy.admission import is_said, shown_text
 from forge.proxy.app import NotedOutlet
 from forge.proxy.errors import nothing_usable, refusal_answer, request_error
-from forge.proxy.exchange import Exchange, after_refusal
+from forge.proxy.exchange import Again, Exchange, after_refusal
 from forge.proxy.passage import Notes, RequestOutcome
 from forge.proxy.relay import Relay
-from forge.proxy.turn import Accepted, Again, Exhausted
+from forge.proxy.turn import Accepted, Exhausted, judged, unanswered
 from forge.proxy.upstream import Heard, Post, Refusal, Whole
 from stages.effect import Fault, Replied, Reply, Undelivered
 from stages.wire.deltas import Ended, Piece, gather_reply, reply_pieces
@@ -66,10 +66,10 @@ async def answer(exchange: Exchange, sink: Sink, notes: Notes) -> None:
                 if again := after_refusal(exchange, got):
                     await answer(again, sink, notes)
                     return
-            step = exchange.unanswered(asked, got)
+            step = unanswered(exchange, asked, got.fault) if asked else None
         else:
             notes.usage = got.reply.usage or notes.usage
-            step = exchange.judged(asked, got.reply)
+            step = judged(exchange, asked, got.reply) if asked else None
         if not isinstance(step, Again):
             break
         notes.refused += step.refused
@@ -124,10 +124,9 @@ class WholeAnswer:
 
     async def pass_on(self, exchange: Exchange, got: Whole) -> None:
         """Use the backend's bytes if they are in the client's protocol and complete."""
-        request, passed = exchange.request, exchange.wire.passed if exchange.same and got.raw else None
-        several = request.n > 1 or request.logprobs
+        passed = exchange.wire.passed if exchange.same and got.raw else None
         bare = exchange.strips and bool(got.reply.reasoning)
-        if passed is not None and not bare and (several or passed(exchange.envelope).takes(got.raw)):
+        if passed is not None and not bare and (exchange.unmodelled or passed(exchange.envelope).takes(got.raw)):
             self._answer = WireAnswer(body=got.raw)
         else:
             await self.tell(exchange, got.reply)

@@ -24,8 +24,8 @@ class Relay:
 
     def __init__(self, exchange: Exchange, out: NotedOutlet) -> None:
         self._out, envelope = out, exchange.envelope
-        # Forge does not model several choices and log-probabilities: the backend's own events, to the end.
-        self._as_it_is = exchange.same and (exchange.request.n > 1 or exchange.request.logprobs)
+        # The backend's own events, to the end.
+        self._as_it_is = exchange.same and exchange.unmodelled
         self._strips = exchange.strips
         same = exchange.same and not self._strips
         self._passed = exchange.wire.passed(envelope) if same and exchange.wire.passed else None
