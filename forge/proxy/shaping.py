@@ -8,9 +8,8 @@ from msgspec.structs import asdict, replace
 from forge.backends.profile import known_sampling
 from forge.connection import Setup
 from forge.proxy.fitting import fits, fitted
-from forge.proxy.reasoning import with_thinking, without_earlier_reasoning
+from forge.proxy.reasoning import with_thinking
 from forge.proxy.tool_offer import takes_respond, with_respond, without_hidden
-from forge.proxy.volatile import without_volatile_lines
 from forge.tools.definition import several
 from stages.wire.sampling import Sampling
 from stages.wire.server.errors import RequestError
@@ -31,8 +30,8 @@ class Shaping(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     whether a prompt that is too long for the backend is compacted and retried, or refused. `hide_tools`: tools that the
     model is not offered, with `*` as wildcard. `respond`: the model is offered one more tool, for answers; the client
     gets its calls as text. `sampling`: the options that the model's makers recommend. `thinking`: whether reasoning is
-    turned on or off. Both only where the client sets nothing. Reasoning may be dropped from the history and stripped
-    from replies. `volatile`: whether lines of system messages that change with each request are normalised.
+    turned on or off. Both only where the client sets nothing. `reasoning_in_replies`: whether the client gets the
+    model's reasoning.
     """
 
     context_tokens: Annotated[int, Meta(ge=512)] | None = None
@@ -41,9 +40,7 @@ class Shaping(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     respond: bool = False
     sampling: Literal["recommended"] | None = None
     thinking: Literal["on", "off"] | None = None
-    reasoning_in_history: Literal["pass", "drop"] = "pass"
     reasoning_in_replies: Literal["pass", "strip"] = "pass"
-    volatile: Literal["keep", "normalise"] = "keep"
 
     def compacts_overflow(self, request: ServerRequest) -> bool:
         """Whether a prompt that is too long is compacted and retried."""
@@ -79,10 +76,6 @@ def shaped_request(
     left = without_hidden(request, several(shaping.hide_tools), same=same) if shaping.hide_tools else request
     if isinstance(left, RequestError):
         return left
-    if shaping.volatile == "normalise":
-        left = without_volatile_lines(left, same=same)
-    if shaping.reasoning_in_history == "drop":
-        left = without_earlier_reasoning(left, same=same)
     if shaping.thinking is not None:
         left = with_thinking(left, shaping.thinking, wire(setup.dialect), same=same)
     if shaping.sampling is not None:
