@@ -5,12 +5,11 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from forge.observation import Observed
+from forge.observation import Notes, Observed, RequestOutcome
 from forge.proxy.admission import is_said, shown_text
 from forge.proxy.app import NotedOutlet
 from forge.proxy.errors import nothing_usable, refusal_answer, request_error
 from forge.proxy.exchange import Again, Exchange, after_refusal
-from forge.proxy.passage import Notes, RequestOutcome
 from forge.proxy.relay import Relay
 from forge.proxy.turn import Accepted, Exhausted, judged, unanswered
 from forge.proxy.upstream import Heard, Post, Refusal, Whole
