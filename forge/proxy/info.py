@@ -15,10 +15,9 @@ from forge.proxy.app import NotedOutlet, Route
 from forge.proxy.endpoint_client import EndpointClient
 from forge.proxy.errors import refusal_answer
 from forge.proxy.exchange import adapted
-from forge.proxy.http_upstream import REQUEST_ERRORS
 from forge.proxy.passage import Passage
 from forge.proxy.service import Service
-from forge.proxy.upstream import Post, Refusal
+from forge.proxy.upstream import Post, Refusal, TransportError
 from forge.proxy.writing import counted_request
 from forge.telemetry.prometheus import CONTENT_TYPE, Metrics
 from stages.effect import Request
@@ -169,7 +168,7 @@ class Info:
                 async with await self._client.ask("GET", endpoint.root + path, self._service.key_of(asked)) as answer:
                     body = await answer.read(REPLY_LIMIT) or b""
                     return answer.status, endpoint.hidden.without_bytes(body)
-        except REQUEST_ERRORS:
+        except (TransportError, TimeoutError):
             return 0, b""
 
 
