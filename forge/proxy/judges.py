@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import cached_property, partial
 
 import msgspec
+from msgspec.structs import replace
 
 from forge.proxy.policy import NO_POLICY, Applied, ModelPolicy, applied
 from forge.proxy.recent import Recent
@@ -16,12 +17,12 @@ from stages.message import ToolCall
 from stages.options import did_you_mean
 from stages.reading.provenance import Sift, sieve
 from stages.reading.replies import ReplyRead, reader
-from stages.reading.toolset import Toolset
+from stages.reading.toolset import Toolset, toolset_of
 from stages.rescue.holding import Holding
 from stages.rescue.markers import Openers, openers
-from stages.rescue.names import indexed, name_search
+from stages.rescue.names import name_search
 from stages.rules import Calls, Limits, Rules
-from stages.schema import Check, Fits, Misfit, SchemaError, checker, unchecked
+from stages.schema import Check, Fits, Misfit, checker, readable, unchecked
 from stages.state import Awaiting, State, Vetted
 from stages.tool import ToolSpec
 from stages.wire.prompted import FORMS, FormName
@@ -107,7 +108,7 @@ class ReplyJudges:
 
     def _made(self, request: ServerRequest, policy: ModelPolicy) -> ReplyJudge:
         asked = Rules(
-            tools=request.specs,
+            tools=tuple(map(_readable, request.specs)),
             on_text="nudge" if request.choice.mode == "required" else "accept",
             limits=Limits(
                 max_retries_per_step=self._max_retries,
@@ -122,9 +123,7 @@ class ReplyJudges:
         self._tell(under.absent, request)
         rules = under.among(request.choice.tools)
         checks: dict[str, Check] = {spec.name: _LazyCheck(spec, self._told) for spec in rules.tools}
-        parameters = {spec.name: _parameters(spec) for spec in rules.tools}
-        specs = {spec.name: spec for spec in rules.tools}
-        tools = Toolset(specs=specs, checks=checks, parameters=parameters, names=indexed(parameters))
+        tools = toolset_of(rules.tools, checks)
         in_text, form = self._mode != "native", FORMS[self._form]
         judge = validate(rules, Target(mode=self._mode, form=form, families=lambda: self._openers), tools=tools)
         keep = partial(_judged_calls if under.guards else kept_calls, rules)
@@ -148,16 +147,17 @@ def _judged_calls(rules: Rules, state: State, calls: tuple[ToolCall, ...]) -> tu
     return kept[: rules.calls.max_calls_per_reply], told
 
 
-def _parameters(spec: ToolSpec) -> tuple[str, ...]:
-    """The names of its parameters; empty if the client's schema is invalid."""
+def _readable(tool: ToolSpec) -> ToolSpec:
+    """The tool with a schema whose parameters can be read: clients may send anything."""
     try:
-        return tuple(spec.properties)
-    except msgspec.DecodeError:
-        return ()
+        _ = tool.properties, tool.required
+    except (msgspec.DecodeError, UnicodeError):
+        return replace(tool, parameters=NO_PARAMETERS)
+    return tool
 
 
 class _LazyCheck:
-    """A check of a tool's arguments, compiled at its first use. An invalid schema accepts any object.
+    """A check of a tool's arguments, compiled at its first use; against the valid part of a schema that is not valid.
 
     Parts of the schema that are not checked are logged, once for each text in `told`.
     """
@@ -169,11 +169,9 @@ class _LazyCheck:
     def __call__(self, text: str, /) -> Fits | Misfit:
         """Whether the arguments fit."""
         if self._check is None:
-            try:
-                self._check = checker(self._parameters)
-                self._tell(unchecked(self._parameters))
-            except SchemaError:
-                self._check = checker(NO_PARAMETERS)
+            schema = readable(self._parameters)
+            self._check = checker(schema)
+            self._tell(unchecked(schema))
         return self._check(text)
 
     def _tell(self, sentence: str) -> None:
