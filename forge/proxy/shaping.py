@@ -1,6 +1,6 @@
 """Shaping: the changes that a policy makes to a request before the backend gets it. Pure."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, assert_never
 
 from msgspec import UNSET, Meta, Struct
 from msgspec.structs import asdict, replace
@@ -8,12 +8,11 @@ from msgspec.structs import asdict, replace
 from forge.backends.profile import known_sampling
 from forge.connection import Setup
 from forge.proxy.fitting import fits, fitted
-from forge.proxy.reasoning import with_thinking
 from forge.proxy.tool_offer import takes_respond, with_respond, without_hidden
 from forge.tools.definition import several
-from stages.wire.sampling import Sampling
+from stages.wire.sampling import DEFAULT_MAX_TOKENS, Sampling
 from stages.wire.server.errors import RequestError
-from stages.wire.server.request import ServerRequest, with_missing_fields
+from stages.wire.server.request import ServerRequest, Thinking, with_missing_fields
 from stages.wire.wires import Wire, in_dialect, wire
 
 OVERFLOW = {"chat": "compact", "responses": "refuse", "messages": "refuse"}
@@ -77,7 +76,7 @@ def shaped_request(
     if isinstance(left, RequestError):
         return left
     if shaping.thinking is not None:
-        left = with_thinking(left, shaping.thinking, wire(setup.dialect), same=same)
+        left = _with_thinking(left, shaping.thinking, wire(setup.dialect), same=same)
     if shaping.sampling is not None:
         if (options := next(filter(None, map(known_sampling, names)), None)) is None:
             said = f"no recommended sampling is known for {' or '.join(names)} (`sampling` in this server's policy)"
@@ -90,6 +89,39 @@ def shaped_request(
     fit = fitted(whole, setup, shaping.context_tokens, same=same)
     too_long = not fits(fit.request, setup, shaping.context_tokens)
     return Shaped(request=fit.request, whole=whole, cut=fit.cut, responds=responds, too_long=too_long)
+
+
+_MINIMUM_BUDGET = 1024
+"""Anthropic's API refuses a smaller budget of thinking tokens."""
+
+
+def _with_thinking(request: ServerRequest, want: Literal["on", "off"], spoken: Wire, *, same: bool) -> ServerRequest:
+    """The request with reasoning turned on or off, unless the client sets it."""
+    if request.thinking != Thinking():
+        return request
+    asked = _thinking_fields(request, spoken, wanted=want == "on")
+    if same:
+        return with_missing_fields(request, in_dialect(asked, spoken.dialect))
+    return replace(request, sampling=request.sampling.over(Sampling(extra=asked)))
+
+
+def _thinking_fields(request: ServerRequest, spoken: Wire, *, wanted: bool) -> dict[str, object]:
+    match spoken.name:
+        case "openai":
+            # OpenAI has another option, and refuses unknown ones.
+            if spoken.strict:
+                return {"reasoning_effort": "medium" if wanted else "none"}
+            return {"chat_template_kwargs": {"enable_thinking": wanted}}
+        case "ollama":
+            return {"think": wanted}
+        case "anthropic":
+            limit = request.sampling.max_tokens
+            budget = (DEFAULT_MAX_TOKENS if limit is UNSET else limit) // 2
+            if not wanted:
+                return {"thinking": {"type": "disabled"}}
+            return {"thinking": {"type": "enabled", "budget_tokens": budget}} if budget >= _MINIMUM_BUDGET else {}
+        case other:
+            assert_never(other)
 
 
 def _with_default_sampling(request: ServerRequest, options: Sampling, spoken: Wire, *, same: bool) -> ServerRequest:
