@@ -3,13 +3,12 @@
 import logging
 from collections import OrderedDict
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 
 import msgspec
 from msgspec.structs import replace
 
 from forge.proxy.policy import NO_POLICY, Applied, ModelPolicy, applied
-from forge.proxy.recent import Recent
 from stages import Stage, enforce, on, pipeline, rescue, validate
 from stages.batch_selection import kept_calls
 from stages.effect import Execute
@@ -90,7 +89,8 @@ class ReplyJudges:
     def __init__(self, *, max_retries: int, search_text: bool, mode: Mode = "native", form: FormName = "json") -> None:
         self._kept: OrderedDict[tuple[object, ...], ReplyJudge] = OrderedDict()
         self._max_retries, self._rescue, self._mode, self._form = max_retries, search_text, mode, form
-        self._told = Recent(_TOLD)
+        self._warn = lru_cache(_TOLD)(log.warning)
+        """Logs each warning once."""
         self._openers = rescue.OPENERS if search_text else openers(())
 
     def of(self, request: ServerRequest, policy: ModelPolicy = NO_POLICY) -> ReplyJudge:
@@ -122,7 +122,7 @@ class ReplyJudges:
         under = applied(policy, asked)
         self._tell(under.absent, request)
         rules = under.among(request.choice.tools)
-        checks: dict[str, Check] = {spec.name: _LazyCheck(spec, self._told) for spec in rules.tools}
+        checks: dict[str, Check] = {spec.name: _LazyCheck(spec, self._warn) for spec in rules.tools}
         tools = toolset_of(rules.tools, checks)
         in_text, form = self._mode != "native", FORMS[self._form]
         judge = validate(rules, Target(mode=self._mode, form=form, families=lambda: self._openers), tools=tools)
@@ -133,12 +133,11 @@ class ReplyJudges:
         return ReplyJudge(under, rules, judging, tools=tools, reading=reading, openers=self._openers)
 
     def _tell(self, absent: tuple[str, ...], request: ServerRequest) -> None:
-        """Log, once for each tool, that the policy names it and the request does not offer it."""
+        """Log that the policy names these tools and the request does not offer them."""
         offered = [spec.name for spec in request.specs]
         for name in absent:
-            if self._told.add(name):
-                meant = did_you_mean(name, offered)
-                log.warning("the policy names %s, which a request does not offer: not enforced there.%s", name, meant)
+            meant = did_you_mean(name, offered)
+            self._warn("the policy names %s, which a request does not offer: not enforced there.%s", name, meant)
 
 
 def _judged_calls(rules: Rules, state: State, calls: tuple[ToolCall, ...]) -> tuple[tuple[ToolCall, ...], str]:
@@ -159,11 +158,11 @@ def _readable(tool: ToolSpec) -> ToolSpec:
 class _LazyCheck:
     """A check of a tool's arguments, compiled at its first use; against the valid part of a schema that is not valid.
 
-    Parts of the schema that are not checked are logged, once for each text in `told`.
+    `warn` is told of parts of the schema that are not checked.
     """
 
-    def __init__(self, spec: ToolSpec, told: Recent) -> None:
-        self._name, self._parameters, self._told = spec.name, spec.parameters, told
+    def __init__(self, spec: ToolSpec, warn: Callable[..., object]) -> None:
+        self._name, self._parameters, self._warn = spec.name, spec.parameters, warn
         self._check: Check | None = None
 
     def __call__(self, text: str, /) -> Fits | Misfit:
@@ -171,9 +170,6 @@ class _LazyCheck:
         if self._check is None:
             schema = readable(self._parameters)
             self._check = checker(schema)
-            self._tell(unchecked(schema))
+            if sentence := unchecked(schema):
+                self._warn("the tool %s: %s", self._name, sentence)
         return self._check(text)
-
-    def _tell(self, sentence: str) -> None:
-        if sentence and self._told.add(f"{self._name} {sentence}"):
-            log.warning("the tool %s: %s", self._name, sentence)

@@ -127,7 +127,7 @@ def _fallback(connection: Connection, options: ProxyOptions) -> ToolFallback | N
         return None
     form = connection.setup.form
     judges = ReplyJudges(max_retries=options.max_retries, search_text=options.rescue, mode="prompted", form=form)
-    return ToolFallback(judges, endpoint.tools_refused, always=not endpoint.native_calls)
+    return ToolFallback(judges=judges, words=endpoint.tools_refused, always=not endpoint.native_calls)
 
 
 def _open_to_text(setup: Setup) -> Setup:
