@@ -8,11 +8,11 @@ import logging
 import traceback
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Literal, Protocol, Self, TypeVar
 
 from msgspec import Struct
 
-from stages.effect import Effect, Outcome
+from stages.effect import Effect, Outcome, Usage
 from stages.events import Stamped
 from stages.message import ToolCall
 from stages.tool import ToolSpec
@@ -74,15 +74,35 @@ class Requested(Struct, frozen=True, kw_only=True):
     headers: Mapping[bytes, bytes]
 
 
-class Answered(Struct, frozen=True, kw_only=True):
-    """How a request to the proxy or `forge serve` was answered. Only the proxy sets more than the status."""
+RequestOutcome = Literal["", "passed", "clean", "repaired", "retried", "exhausted", "error", "left", "stopped"]
+"""The outcome of a request (docs/proxy.md); empty: the model was not called."""
 
-    status: int
-    outcome: str = ""
+
+class Notes(Struct):
+    """Notes on a request to the proxy while it is served. `rescued` and `refused` name calls, never their arguments.
+
+    `compacted` says how the history was cut, as in the header; `left_out` are the kinds of content that the backend was
+    not sent. `too_long`: it exceeds the policy's `context_tokens`, and cannot be compacted to that. `problem` says why
+    the client got an error.
+    """
+
+    outcome: RequestOutcome = ""
     attempts: int = 1
+    model: str = ""
+    usage: Usage | None = None
     compacted: str = ""
+    too_long: bool = False
+    left_out: tuple[str, ...] = ()
     rescued: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
+    problem: str = ""
+
+
+class Answered(Struct, frozen=True, kw_only=True):
+    """How a request to the proxy or `forge serve` was answered. Only the proxy has notes."""
+
+    status: int
+    notes: Notes | None = None
 
 
 class RunEnqueued(Struct, frozen=True, kw_only=True):

@@ -1,54 +1,24 @@
 """Answering: one loop that asks the backend until the client has its answer, whole or streamed."""
 
+from collections.abc import Iterable, Sequence
 from contextlib import aclosing
-from typing import Protocol
 
 from msgspec.structs import replace
 
-from forge.observation import Observed
+from forge.observation import Notes, Observed, RequestOutcome
 from forge.proxy.admission import is_said, shown_text
 from forge.proxy.app import NotedOutlet
 from forge.proxy.errors import nothing_usable, refusal_answer, request_error
-from forge.proxy.exchange import Exchange, after_refusal
-from forge.proxy.passage import Notes, RequestOutcome
-from forge.proxy.relay import Relay
-from forge.proxy.turn import Accepted, Again, Exhausted
+from forge.proxy.exchange import Again, Exchange, after_refusal
+from forge.proxy.turn import Accepted, Exhausted, judged, unanswered
 from forge.proxy.upstream import Heard, Post, Refusal, Whole
 from stages.effect import Fault, Replied, Reply, Undelivered
-from stages.wire.deltas import Ended, Piece, gather_reply, reply_pieces
+from stages.wire.deltas import Ended, Piece, ReasoningDelta, gather_reply, reply_pieces
 from stages.wire.server.errors import RequestError, WireAnswer
+from stages.wire.server.streams import Events, Passed
 
 
-class Sink(Protocol):
-    """Where an answer goes. `text` is the part that the client has already seen."""
-
-    text: str
-
-    async def ask(self, exchange: Exchange, post: Post, observed: Observed, *, first: bool) -> Whole | Refusal:
-        """The backend's reply. Parts of the `first` reply may be shown before it is judged.
-
-        `observed` is notified when a stream begins.
-        """
-        ...
-
-    async def pass_on(self, exchange: Exchange, got: Whole) -> None:
-        """Send the reply as the backend wrote it, if the client can read that."""
-        ...
-
-    async def tell(self, exchange: Exchange, reply: Reply) -> None:
-        """Send a reply written by forge."""
-        ...
-
-    async def fail(self, error: RequestError, answer: WireAnswer) -> None:
-        """End with the error; `answer` is sent if nothing was shown yet."""
-        ...
-
-    async def end(self) -> None:
-        """End the answer."""
-        ...
-
-
-async def answer(exchange: Exchange, sink: Sink, notes: Notes) -> None:
+async def answer(exchange: Exchange, sink: "Sink", notes: Notes) -> None:
     """Ask until there is a reply, and send it to the client; `notes` record how it came about."""
     post, notes.attempts = exchange.first, 0
     notes.compacted, notes.left_out = exchange.shaped.compacted, exchange.left_out
@@ -66,10 +36,10 @@ async def answer(exchange: Exchange, sink: Sink, notes: Notes) -> None:
                 if again := after_refusal(exchange, got):
                     await answer(again, sink, notes)
                     return
-            step = exchange.unanswered(asked, got)
+            step = unanswered(exchange, asked, got.fault) if asked else None
         else:
             notes.usage = got.reply.usage or notes.usage
-            step = exchange.judged(asked, got.reply)
+            step = judged(exchange, asked, got.reply) if asked else None
         if not isinstance(step, Again):
             break
         notes.refused += step.refused
@@ -78,7 +48,7 @@ async def answer(exchange: Exchange, sink: Sink, notes: Notes) -> None:
 
 
 async def _end(
-    exchange: Exchange, sink: Sink, notes: Notes, got: Whole | Refusal, step: Accepted | Exhausted | None
+    exchange: Exchange, sink: "Sink", notes: Notes, got: Whole | Refusal, step: Accepted | Exhausted | None
 ) -> None:
     """Send the client the result."""
     outcome: RequestOutcome = "passed"
@@ -118,16 +88,15 @@ class WholeAnswer:
     def __init__(self, out: NotedOutlet) -> None:
         self._out, self._answer = out, WireAnswer(body=b"")
 
-    async def ask(self, exchange: Exchange, post: Post, observed: Observed, *, first: bool) -> Whole | Refusal:  # noqa: ARG002 - see Sink
-        """The whole reply."""
+    async def ask(self, exchange: Exchange, post: Post, observed: Observed, *, first: bool) -> Whole | Refusal:  # noqa: ARG002 - as StreamedAnswer
+        """The backend's reply."""
         return await exchange.model.upstream.whole(post)
 
     async def pass_on(self, exchange: Exchange, got: Whole) -> None:
         """Use the backend's bytes if they are in the client's protocol and complete."""
-        request, passed = exchange.request, exchange.wire.passed if exchange.same and got.raw else None
-        several = request.n > 1 or request.logprobs
+        passed = exchange.wire.passed if exchange.same and got.raw else None
         bare = exchange.strips and bool(got.reply.reasoning)
-        if passed is not None and not bare and (several or passed(exchange.envelope).takes(got.raw)):
+        if passed is not None and not bare and (exchange.unmodelled or passed(exchange.envelope).takes(got.raw)):
             self._answer = WireAnswer(body=got.raw)
         else:
             await self.tell(exchange, got.reply)
@@ -137,7 +106,7 @@ class WholeAnswer:
         shown = replace(reply, reasoning="", sealed="") if exchange.strips else reply
         self._answer = WireAnswer(body=exchange.wire.encode_reply(shown, exchange.envelope))
 
-    async def fail(self, error: RequestError, answer: WireAnswer) -> None:  # noqa: ARG002 - see Sink
+    async def fail(self, error: RequestError, answer: WireAnswer) -> None:  # noqa: ARG002 - as StreamedAnswer
         """Send the answer with the error."""
         self._answer = answer
         await self.end()
@@ -149,19 +118,40 @@ class WholeAnswer:
         await self._out.answer(replace(self._answer, headers=(*self._answer.headers, *told)))
 
 
+_PING = b": keep-alive\n\n"
+
+
 class StreamedAnswer:
-    """A streamed answer: shown early where possible, judged when complete, retried unseen. `relay` writes it."""
+    """A streamed answer: shown early where possible, judged when complete, retried unseen.
+
+    It begins with the backend's events if they are in the client's protocol. Once clients would not accept one, or
+    forge has to write something itself, such as the reply to a retry, forge writes the rest under the same id.
+    """
 
     def __init__(self, exchange: Exchange, out: NotedOutlet) -> None:
         self._out = out
-        self.relay = Relay(exchange, out)
         self.text = ""
+        """The part of the answer that the client has seen."""
         self._thought = self._first = False
         self._held: tuple[Heard, ...] = ()
         """The events of the last reply that were not shown. `_first`: that reply is the first one."""
+        # The backend's own events, to the end.
+        self._as_it_is = exchange.same and exchange.unmodelled
+        self._strips = exchange.strips
+        same = exchange.same and not self._strips
+        self._passed = exchange.wire.passed(exchange.envelope) if same and exchange.wire.passed else None
+        """The state of passing events on; None once forge writes them."""
+        self._own = exchange.wire.events(exchange.envelope)
+        self._bytes = False
+        """Whether bytes of the backend were sent."""
+        self._cut = False
+        """Whether they ended within an event; forge's own events must be separated from it."""
 
     async def ask(self, exchange: Exchange, post: Post, observed: Observed, *, first: bool) -> Whole | Refusal:
-        """The whole reply. Parts of the first one are shown early; nothing of a retry is."""
+        """The backend's reply. Parts of the `first` one are shown before it is judged; nothing of a retry is.
+
+        `observed` is notified when the stream begins.
+        """
         judged, admission = exchange.asked is not None, exchange.admission()
         pieces: list[Piece | Fault] = []
         ended = False
@@ -179,7 +169,7 @@ class StreamedAnswer:
                 if not first:
                     continue
                 admission, shown = admission.advance(heard)
-                await self.relay.show(shown)
+                await self._show(shown)
                 if judged and shown:
                     self.text += shown_text(shown)
                     self._thought = self._thought or any(map(is_said, shown))
@@ -192,7 +182,7 @@ class StreamedAnswer:
     async def pass_on(self, exchange: Exchange, got: Whole) -> None:
         """Show the held part of the first reply. A later reply is rewritten: its events belong to another message."""
         if self._first:
-            await self.relay.show(self._held)
+            await self._show(self._held)
         else:
             await self.tell(exchange, got.reply)
 
@@ -205,12 +195,90 @@ class StreamedAnswer:
         if self._thought and (self._first or not reply.sealed):
             # Of a retry's reasoning, the client gets only what the server wants back with the calls.
             reply = replace(reply, reasoning="", sealed="")
-        await self.relay.say(reply_pieces(replace(reply, text=text)))
+        await self._say(reply_pieces(replace(reply, text=text)))
 
     async def fail(self, error: RequestError, answer: WireAnswer) -> None:
-        """Send the error as an event, or as an answer if the stream has not begun."""
-        await (self.relay.fail(error) if self._out.begun else self._out.answer(answer))
+        """End with the error, as an event, or as the answer if the stream has not begun."""
+        if self._out.begun:
+            await self._write(self._events().fail(error))
+            await self._out.end()
+        else:
+            await self._out.answer(answer)
 
     async def end(self) -> None:
         """End the stream."""
         await self._out.end()
+
+    async def ping(self) -> None:
+        """Send a keep-alive event."""
+        events = self._events()
+        after, event = events.ping()
+        if self._as_it_is:
+            event = _PING
+        elif after is not events:
+            self._take_over(after)
+        await self._write(event)
+
+    async def _show(self, shown: Sequence[Heard]) -> None:
+        """Send events: all unchanged, or all rewritten."""
+        if not shown:
+            return
+        self._bytes = self._bytes or any(heard.raw for heard in shown)
+        as_it_is = self._as_it_is and self._bytes
+        passed = None if self._passed is None or as_it_is else _passed_on(self._passed, shown)
+        if passed is None and not as_it_is:
+            pieces = (piece for heard in shown for piece in heard.pieces if not isinstance(piece, Fault))
+            await self._say(tuple(pieces))
+            return
+        self._passed = passed or self._passed
+        raw = b"".join(heard.raw for heard in shown)
+        self._cut = not raw.endswith((b"\n\n", b"\n\r\n"))
+        await self._out.stream()
+        await self._out.write(raw)
+
+    async def _say(self, pieces: tuple[Piece, ...]) -> None:
+        """Send pieces as events written by forge."""
+        events, written = self._events(), list[bytes]()
+        told: Iterable[Piece] = filter(None, map(_without_reasoning, pieces)) if self._strips else pieces
+        for piece in told:
+            events, data = events.advance(piece)
+            written.append(data)
+        self._take_over(events)
+        await self._write(b"".join(written))
+
+    async def _write(self, own: bytes) -> None:
+        """Send bytes written by forge."""
+        await self._out.stream()
+        if own:
+            apart, self._cut = b"\n\n" * self._cut, False
+            await self._out.write(apart + own)
+
+    def _events(self) -> Events:
+        """The writer of forge's events at this point of the stream."""
+        return self._own if self._passed is None else self._passed.go_on()
+
+    def _take_over(self, events: Events) -> None:
+        """Let forge write all events from now on."""
+        self._passed, self._own = None, events
+
+
+def _passed_on(passed: Passed, shown: Sequence[Heard]) -> Passed | None:
+    """The state after these events; None if clients would not accept all of them unchanged."""
+    for heard in shown:
+        passed, fits = passed.advance(heard.raw)
+        ended = any(isinstance(piece, Ended) for piece in heard.pieces)
+        # Pieces without bytes come from a reply that was not streamed, or from the end of the stream.
+        lacks = not passed.over if ended else bool(heard.pieces) and not heard.raw
+        if lacks or not fits:
+            return None
+    return passed
+
+
+def _without_reasoning(piece: Piece) -> Piece | None:
+    if isinstance(piece, ReasoningDelta):
+        return None
+    return replace(piece, sealed="") if isinstance(piece, Ended) else piece
+
+
+Sink = WholeAnswer | StreamedAnswer
+"""Where an answer goes. `text` is the part that the client has already seen."""

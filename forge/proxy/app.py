@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from forge.door.access import Reach, is_loopback
 from forge.door.asgi import Asked, Headers, Leaving, Outlet, Receive, Scope, Send, attended, read_body
 from forge.errors import ForgeError
-from forge.observation import Answered, Observed, Requested
+from forge.observation import Answered, Notes, Observed, Requested
 from forge.proxy.options import ProxyOptions
-from forge.proxy.passage import AGENT_LENGTH, Notes, Passage
+from forge.proxy.passage import AGENT_LENGTH, Passage
 from stages.wire.server.errors import RequestError, WireAnswer
 from stages.wire.server_wires import CHAT, MESSAGES, ServerWire
 
@@ -90,7 +90,7 @@ class App:
             with _observed(asked, route) as observed:
                 early = await attended(asked, handle, receive, out, fail=wire.encode_error, log=log)
                 out.notes.outcome = early or out.notes.outcome
-                observed.outcome = _answered(out)
+                observed.outcome = Answered(status=out.status, notes=out.notes)
         finally:
             agent = asked.header("user-agent")[:AGENT_LENGTH]
             self._watch(Passage(time.time(), asked.method, asked.path, agent, out.status, out.seconds, out.notes))
@@ -141,18 +141,6 @@ def _observed(asked: Asked, route: Route | None) -> Observed | nullcontext[Obser
     requested = Requested(method=asked.method, route=f"/v1{asked.path}", headers=asked.headers)
     asks = route is not None and asked.method == "POST" and asked.method in route.handlers
     return Observed(requested) if asks else nullcontext(Observed(requested))
-
-
-def _answered(out: NotedOutlet) -> Answered:
-    notes = out.notes
-    return Answered(
-        status=out.status,
-        outcome=notes.outcome,
-        attempts=notes.attempts,
-        compacted=notes.compacted,
-        rescued=notes.rescued,
-        refused=notes.refused,
-    )
 
 
 def _path(path: str) -> str:

@@ -6,6 +6,7 @@ need: no redirects, cookies, compression or pipelining. httptools parses the ans
 
 import asyncio
 import select
+import socket
 import ssl
 from base64 import b64encode
 from collections import deque
@@ -21,6 +22,9 @@ from msgspec import Struct
 from forge.connection import Endpoint
 from forge.door.asgi import Headers
 from forge.errors import ForgeError
+from forge.interpreters.http import tls_reason
+from forge.proxy.upstream import TransportError
+from stages.effect import Fault
 
 # The answer to one HTTP/1.1 request, parsed by httptools and consumed in chunks.
 
@@ -29,14 +33,6 @@ HEAD_LIMIT = 64 * 1024
 
 HELD = 256 * 1024
 """Bytes of a body that may be buffered before reading is paused."""
-
-
-class BrokenAnswerError(Exception):
-    """The answer is not valid HTTP, or the connection was lost in the middle of it."""
-
-
-class UnansweredError(Exception):
-    """The connection was closed before the first byte of the answer."""
 
 
 class Pausable(Protocol):
@@ -52,22 +48,21 @@ class Pausable(Protocol):
 class HttpAnswer:
     """An answer being received. `silence` is the maximum seconds without a byte, `total` the maximum in all.
 
-    TimeoutError if it takes longer, BrokenAnswerError or UnansweredError if it is incomplete. Only one task may read
-    it.
+    TransportError if it takes longer or is incomplete; `server` is named in it. Only one task may read it.
     """
 
-    def __init__(self, reading: Pausable, silence: float, total: float | None) -> None:
+    def __init__(self, reading: Pausable, server: str, silence: float, total: float | None) -> None:
         self.status = 0
         self.headers: dict[str, str] = {}
         self.ended = False
         self.reusable = False
         """Whether its connection can take another request."""
         self._begun = self._paused = False
-        self._failed: Exception | None = None
+        self._failed: TransportError | None = None
         self._chunks: deque[bytes] = deque()
         self._held = self._bare = 0
         self._waiter: asyncio.Future[None] | None = None
-        self._reading, self._parser = reading, HttpResponseParser(self)
+        self._reading, self._server, self._parser = reading, server, HttpResponseParser(self)
         self._loop = asyncio.get_running_loop()
         self._heard, self._silence = self._loop.time(), silence
         self._end = self._heard + total if total is not None else float("inf")
@@ -113,9 +108,9 @@ class HttpAnswer:
         try:
             self._parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade) as error:
-            self.fail(BrokenAnswerError(f"not a valid HTTP answer: {error}"))
+            self._break_off(f"not a valid HTTP answer: {error}")
         if self._bare > HEAD_LIMIT and not self.ended:
-            self.fail(BrokenAnswerError(f"{self._bare} bytes without any of the body"))
+            self._break_off(f"{self._bare} bytes without any of the body")
         if self._held > HELD and not (self._paused or self.ended):
             self._paused = True
             self._reading.pause_reading()
@@ -126,14 +121,17 @@ class HttpAnswer:
         if self._begun and error is None and not {"content-length", "transfer-encoding"} & self.headers.keys():
             self.ended = True
         elif not self.ended:
-            nothing = not self._begun and not self._bare
-            self.fail(UnansweredError() if nothing else BrokenAnswerError("closed in the middle of an answer"))
+            unanswered = not self._begun and not self._bare
+            self._break_off("closed without an answer" if unanswered else "closed in the middle of an answer")
         self._wake()
 
-    def fail(self, error: Exception) -> None:
-        """End with an error."""
+    def _break_off(self, why: str) -> None:
+        self._fail(Fault(kind="interrupted", detail=f"the connection to {self._server} broke: {why}"[:500]))
+
+    def _fail(self, fault: Fault) -> None:
+        """End with a fault."""
         self.reusable = False
-        self._failed = self._failed or error
+        self._failed = self._failed or TransportError(fault)
         self._wake()
 
     def on_message_begin(self) -> None:
@@ -150,9 +148,8 @@ class HttpAnswer:
         if not self.ended:
             self.status = self._parser.get_status_code()
             if not 100 <= self.status < 600:
-                error = BrokenAnswerError(f"it answered {self.status}, which is not an HTTP status")
-                self.fail(error)
-                raise error  # httptools then reads no further
+                self._break_off(f"it answered {self.status}, which is not an HTTP status")
+                raise ValueError(self.status)  # httptools then reads no further
             self._begun = self.status >= 200
         if not self._begun:
             self.headers.clear()
@@ -186,7 +183,7 @@ class HttpAnswer:
         now = self._loop.time()
         late = self._end if self._paused else min(self._end, self._heard + self._silence)
         if now >= late - 0.001:
-            self.fail(TimeoutError())
+            self._fail(Fault(kind="timeout", detail=f"{self._server} did not answer in time"))
         else:
             self._timer = self._loop.call_later(min(late - now, self._silence), self._look)
 
@@ -197,7 +194,8 @@ class HttpAnswer:
 class HttpConnection(asyncio.Protocol):
     """A connection. `since` is the loop time at which its last answer ended; `key` is its caller's."""
 
-    def __init__(self) -> None:
+    def __init__(self, server: str) -> None:
+        self._server = server
         self.transport: asyncio.Transport
         """Set by the code that makes the connection: asyncio passes the protocol a wider type."""
         self.open = True
@@ -206,7 +204,7 @@ class HttpConnection(asyncio.Protocol):
 
     def ask(self, request: bytes, silence: float, total: float | None) -> HttpAnswer:
         """Send a request, and return its answer, still to be received."""
-        self._answer = HttpAnswer(self.transport, silence, total)
+        self._answer = HttpAnswer(self.transport, self._server, silence, total)
         self.transport.write(request)
         return self._answer
 
@@ -268,10 +266,6 @@ _CONNECT_TIMEOUT = 10.0
 _PORTS = {"http": 80, "https": 443}
 
 
-class UnreachableError(Exception):
-    """Cannot connect to the server; the message says why."""
-
-
 class Connector(Struct, frozen=True, kw_only=True):
     """How to connect to a server. `proxy` is a forward proxy's address, empty for none.
 
@@ -302,16 +296,23 @@ class Connector(Struct, frozen=True, kw_only=True):
         return b"proxy-authorization: Basic " + b64encode(pair) + b"\r\n"
 
     async def connect(self) -> HttpConnection:
-        """A new connection. UnreachableError, or ssl.SSLError if it cannot be trusted."""
+        """A new connection. TransportError if there is none, or if it cannot be trusted."""
         try:
             async with asyncio.timeout(_CONNECT_TIMEOUT):
                 return await self._connected()
-        except ssl.SSLError:
-            raise
+        except ssl.SSLError as error:
+            raise TransportError(
+                Fault(kind="tls", detail=f"no TLS connection to {self.server}: {tls_reason(error)}")
+            ) from error
         except TimeoutError:
-            raise UnreachableError("the connection timed out") from None
+            raise self._unreachable("the connection timed out") from None
+        except socket.gaierror as error:
+            raise self._unreachable("the host name cannot be resolved") from error
         except OSError as error:
-            raise UnreachableError(error.strerror or str(error)) from error
+            raise self._unreachable(f"{error.strerror or error}. Is the server running?") from error
+
+    def _unreachable(self, why: str) -> TransportError:
+        return TransportError(Fault(kind="unreachable", detail=f"cannot connect to {self.server}: {why}"))
 
     async def _connected(self) -> HttpConnection:
         server = urlsplit(self.server)
@@ -329,7 +330,7 @@ class Connector(Struct, frozen=True, kw_only=True):
     async def _opened(self, at: SplitResult) -> HttpConnection:
         loop = asyncio.get_running_loop()
         tls = (self.tls or True) if at.scheme == "https" else None
-        connection = HttpConnection()
+        connection = HttpConnection(self.server)
         port = at.port or _PORTS[at.scheme]
         connection.transport, _ = await loop.create_connection(lambda: connection, at.hostname or "", port, ssl=tls)
         return connection
@@ -345,7 +346,7 @@ class Connector(Struct, frozen=True, kw_only=True):
         finally:
             answer.stop()
         if answer.status != 200:
-            raise UnreachableError(f"the forward proxy answered {answer.status}")
+            raise self._unreachable(f"the forward proxy answered {answer.status}")
 
 
 # The client: requests over kept connections.
@@ -376,8 +377,7 @@ class EndpointClient:
     ) -> "OpenRequest":
         """A request whose answer has begun; the caller must close it. `own` are headers that override the endpoint's.
 
-        `trace` are further headers for this request only.
-        UnreachableError, ssl.SSLError, TimeoutError, BrokenAnswerError or UnansweredError if there is no answer.
+        `trace` are further headers for this request only. TransportError if there is no answer.
         """
         request = b"%b%b%bcontent-length: %d\r\n\r\n%b" % (
             self._head(method, url, own),
@@ -389,8 +389,10 @@ class EndpointClient:
         if kept := self._kept(key):
             try:
                 return await self._asked(kept, request)
-            except (BrokenAnswerError, UnansweredError):
-                pass  # the server closed it at this moment, or sent the rest of an earlier answer: try a new one
+            except TransportError as error:
+                # The server closed it at this moment, or sent the rest of an earlier answer: try a new one.
+                if error.fault.kind != "interrupted":
+                    raise
         connection = await self._connector.connect()
         connection.key = key
         return await self._asked(connection, request)

@@ -1,33 +1,32 @@
-"""An exchange: one client request and how the backend is asked for it. Pure."""
+"""An exchange: one client request and how the backend is asked for it. Pure.
+
+If the backend speaks the client's protocol, the request is sent unchanged, and a retry appends messages to it;
+otherwise it is rewritten.
+"""
 
 import re
 
 import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
+from returns.result import Success
 
+from forge.connection import Setup
 from forge.observation import ModelAsked, Observed
 from forge.proxy.admission import Admission
 from forge.proxy.errors import naming_a_model
 from forge.proxy.fitting import refitted
+from forge.proxy.judges import ReplyJudge
 from forge.proxy.model import Model
 from forge.proxy.policy import ModelPolicy
 from forge.proxy.shaping import Shaped, shaped_request
-from forge.proxy.tool_offer import in_plain_words
-from forge.proxy.turn import (
-    Again,
-    Exhausted,
-    Judgement,
-    Turn,
-    ask,
-    judged,
-    opening,
-    unanswered,
-)
 from forge.proxy.upstream import Forwarded, Post, Refusal
-from forge.proxy.writing import plain_request
-from stages.effect import Reply, Request
-from stages.rules import pending
+from forge.proxy.writing import plain_request, writing
+from stages import Stage, fold, on, pipeline, send
+from stages.effect import Reply, Request, Send
+from stages.pipeline import advance
+from stages.rules import Rules, needed_tools, pending
+from stages.state import Awaiting, Folded, Prepared, Ready, State
 from stages.wire.faults import Overflow, overflow_of
 from stages.wire.server.errors import RequestError
 from stages.wire.server.request import ServerRequest, as_sent, fields
@@ -41,6 +40,26 @@ from stages.wire.wires import wire as wire_of
 _KIND = re.compile(r"[A-Za-z0-9_.-]+")
 """Kinds that are safe in a header: clients choose the word."""
 
+_UNBOUND = send(Rules(tools=(), on_text="accept"))
+"""Accepts text: rules of order may leave no tool to call, but a text answer is still possible."""
+
+
+class Again(Struct, frozen=True, kw_only=True):
+    """A request to the model whose reply is judged; that of a retry has the corrections in its history.
+
+    `last` is what the client gets if no reply comes; None before the first reply. `refused` names the calls that were
+    corrected, or `a text`. `constrained`: the request was rewritten, whatever the client's protocol. `constrains`:
+    whether retries may be; not after the backend refused one.
+    """
+
+    judge: ReplyJudge
+    state: State
+    request: Request
+    last: Reply | None = None
+    refused: tuple[str, ...] = ()
+    constrained: bool = False
+    constrains: bool
+
 
 class Exchange(Struct, frozen=True, kw_only=True):
     """A request in progress. `same`: backend and client speak the same protocol. `asked`: None if nothing is judged.
@@ -53,9 +72,9 @@ class Exchange(Struct, frozen=True, kw_only=True):
     envelope: Envelope
     shaped: Shaped
     model: Model
-    first: Post
+    forwarded: Forwarded
     same: bool
-    asked: Again | None
+    asked: Again | None = None
     overflow: Refusal | None = None
     cuts: int = 0
 
@@ -68,6 +87,28 @@ class Exchange(Struct, frozen=True, kw_only=True):
     def request(self) -> ServerRequest:
         """The request for the backend."""
         return self.shaped.request
+
+    @property
+    def unmodelled(self) -> bool:
+        """Whether it asks for several choices or log-probabilities: the backend's own bytes are the only answer."""
+        return self.request.n > 1 or self.request.logprobs
+
+    @property
+    def first(self) -> Post:
+        """The first request."""
+        if self.same:
+            return Post(request=Request(), body=self.request.body, forwarded=self.forwarded)
+        request, model = self.request, self.model
+        if self.asked:
+            first = self.asked.request
+        else:
+            first = plain_request(request, model.setup_for(request), model.name_for(request))
+        return Post(request=first, forwarded=self.forwarded)
+
+    def post(self, again: Again) -> Post:
+        """The next request in this exchange."""
+        body = again.request.body if self.same and not again.constrained else b""
+        return Post(request=again.request, body=body, forwarded=self.forwarded)
 
     def observed(self) -> Observed:
         """An observation of one model call."""
@@ -84,15 +125,14 @@ class Exchange(Struct, frozen=True, kw_only=True):
         """The initial admission of a streamed reply; silent while a text would not be an acceptable answer."""
         if self.asked is None:
             return Admission(None)
-        judge = self.asked.turn.judge
+        judge = self.asked.judge
         welcome = judge.rules.on_text == "accept" and not pending(judge.rules, self.asked.state.ledger)
         return Admission(judge.holding, silent=not welcome)
 
     @property
     def strips(self) -> bool:
         """Whether reasoning is hidden from the client; never with several choices or log-probabilities."""
-        several = self.request.n > 1 or self.request.logprobs
-        return self.policy.reasoning_in_replies == "strip" and not several
+        return self.policy.reasoning_in_replies == "strip" and not self.unmodelled
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -113,28 +153,6 @@ class Exchange(Struct, frozen=True, kw_only=True):
             return self.overflow
         return refusal if self.model.name or self.model.setup.model else naming_a_model(refusal)
 
-    def judged(self, asked: Again | None, reply: Reply) -> Judgement | None:
-        """The step after the reply; None if replies are not judged."""
-        return self._in_plain_words(judged(asked, reply)) if asked else None
-
-    def unanswered(self, asked: Again | None, refusal: Refusal) -> Judgement | None:
-        """The step after the backend refused the request; None if the client gets the error."""
-        return self._in_plain_words(unanswered(asked, refusal.fault)) if asked else None
-
-    def _in_plain_words(self, step: Judgement | None) -> Judgement | None:
-        """The step with calls of the added `respond` tool turned into text."""
-        if step is None or isinstance(step, Again) or not self.shaped.responds:
-            return step
-        plain = in_plain_words(step.reply)
-        if plain is step.reply:
-            return step
-        return Exhausted(plain) if isinstance(step, Exhausted) else replace(step, reply=plain, clean=False)
-
-    def post(self, again: Again) -> Post:
-        """The next request in this exchange."""
-        body = again.request.body if self.same and not again.constrained else b""
-        return Post(request=again.request, body=body, forwarded=self.first.forwarded)
-
 
 def exchange_of(wire: ServerWire, envelope: Envelope, model: Model, forwarded: Forwarded) -> Exchange | RequestError:
     """The exchange for a request, or the error if it cannot be served."""
@@ -149,55 +167,33 @@ def exchange_of(wire: ServerWire, envelope: Envelope, model: Model, forwarded: F
     shaped = shaped_request(request, model.policy_for(request), model.setup, names, same=same)
     if isinstance(shaped, RequestError):
         return shaped
-    return _exchange_for(wire, replace(envelope, request=request), shaped, model, forwarded, same=same)
+    envelope = replace(envelope, request=request)
+    return _opened(Exchange(wire=wire, envelope=envelope, shaped=shaped, model=model, forwarded=forwarded, same=same))
 
 
-def _exchange_for(
-    wire: ServerWire, envelope: Envelope, shaped: Shaped, model: Model, forwarded: Forwarded, *, same: bool
-) -> Exchange:
-    """The exchange for an already shaped request."""
-    request = shaped.request
-    whole = request.n > 1 or request.logprobs
-    judges = request.tools and request.choice.mode != "none" and not whole
-    asked = _first_asked(envelope.request, request, model, same=same) if judges else None
-    if asked is not None:
-        first = asked.request
-    else:
-        first = Request() if same else plain_request(request, model.setup_for(request), model.name_for(request))
-    return Exchange(
-        wire=wire,
-        envelope=envelope,
-        shaped=shaped,
-        model=model,
-        first=Post(request=first, body=request.body if same else b"", forwarded=forwarded),
-        same=same,
-        asked=asked,
-    )
-
-
-def _first_asked(given: ServerRequest, request: ServerRequest, model: Model, *, same: bool) -> Again:
-    """The first request of a judged turn; empty if the client's own body is sent unchanged.
+def _opened(exchange: Exchange) -> Exchange:
+    """The exchange with what is asked first, if its replies are judged.
 
     The rules look at the client's whole session, even if the backend is sent less of it.
     """
-    judge = model.judges.of(request, model.policy_for(given))
-    ledger, cleared = judge.applied.ledger(given.history), judge.applied.record(given.history, request.history)
-    state = replace(opening(request, model.max_retries, asked=same, ledger=ledger), cleared=cleared)
-    turn = Turn(
-        given=given,
-        request=request,
-        judge=judge,
-        setup=model.setup_for(request),
-        model=model.name_for(request),
-        same=same,
-        constrains=model.constrains,
+    given, request, model, same = exchange.given, exchange.request, exchange.model, exchange.same
+    if not request.tools or request.choice.mode == "none" or exchange.unmodelled:
+        return exchange
+    judge = model.judges.of(request, exchange.policy)
+    ledger = judge.applied.ledger(given.history)
+    # The client's own body is sent without a stage, so it takes no call of the budget.
+    budget = replace(ledger.budget, calls=model.max_retries + (0 if same else 1))
+    state = State(
+        history=request.history,
+        cleared=judge.applied.record(given.history, request.history),
+        ledger=replace(ledger, budget=budget, turn=ledger.turn + same),
+        phase=Awaiting(effect=Send(request=Request(), turn=ledger.turn)) if same else Ready(),
     )
-    if same:
-        return Again(turn=turn, state=state, request=Request())
-    first = ask(turn, state)
+    asked = Again(judge=judge, state=state, request=Request(), constrains=model.constrains)
+    first = asked if same else ask(exchange, asked, state)
     if first is None:
         raise TypeError("a turn without a first request")
-    return first
+    return replace(exchange, asked=first)
 
 
 def adapted(request: ServerRequest, name: str, dialect: Dialect) -> ServerRequest:
@@ -212,6 +208,64 @@ def adapted(request: ServerRequest, name: str, dialect: Dialect) -> ServerReques
     lacking = {option: value for option, value in given.items() if dialect.option_names.get(option) == ""}
     own = lacking | in_dialect({**given, **wanted}, dialect)
     return request if own == given else replace(request, body=msgspec.json.encode(own))
+
+
+# Asking: the requests of a judged turn.
+
+
+def ask(exchange: Exchange, asked: Again, state: State) -> Again | None:
+    """The next request from this state; None if the turn has no attempts left."""
+    constraining = _constraining(exchange, asked, state)
+    match advance(constraining or _asking(exchange, asked), state):
+        case Success(State(phase=Awaiting(effect=Send(request=request))) as sent):
+            return replace(asked, state=sent, request=request, refused=(), constrained=constraining is not None)
+        case _:
+            return None
+
+
+def _asking(exchange: Exchange, asked: Again) -> Stage:
+    """The stages that write a request of the turn."""
+    request, setup = exchange.request, exchange.model.setup_for(exchange.request)
+    if not exchange.same:
+        return _written(exchange, asked.judge.rules, setup)
+
+    @on(Folded)
+    def write(state: State, _: Folded) -> State:
+        sent = as_sent(request)
+        added = wire_of(setup.dialect).messages(state.history[len(request.history) :])
+        return state.to(Prepared(request=replace(sent, messages=sent.messages + added)))
+
+    return pipeline(fold(), write, _UNBOUND)
+
+
+def _constraining(exchange: Exchange, asked: Again, state: State) -> Stage | None:
+    """The stages that write a constrained retry, for turns in which text is not an answer; None to retry unconstrained.
+
+    The first request is constrained too if tools are in the prompt already.
+
+    While steps are pending, the model can call only the tools that they need: a model that has skipped a step skips it
+    again, whatever it is told. If the client requires a call, the model can only make a call: servers accept that
+    requirement but do not enforce it. Constrained calls arrive as text, so rescue must be on. Requests with content
+    that forge does not model are not constrained, because rewriting would lose it.
+    """
+    judge, request, setup = asked.judge, exchange.request, exchange.model.setup_for(exchange.request)
+    if not (asked.constrains and judge.rules.calls.rescue_enabled):
+        return None
+    if any(foreign.fate != "dropped" for foreign in request.foreign):
+        return None
+    if setup.mode == "native" and len(state.history) == len(request.history):
+        return None
+    left = pending(judge.rules, state.ledger)
+    needed = needed_tools(judge.applied.rules, left).intersection(tool.name for tool in judge.rules.tools)
+    if not needed and request.choice.mode != "required":
+        return None
+    rules = judge.applied.among(needed) if needed else judge.rules
+    return _written(exchange, rules, replace(setup, mode="constrained"))
+
+
+def _written(exchange: Exchange, rules: Rules, setup: Setup) -> Stage:
+    request = exchange.request
+    return pipeline(*writing(request, rules, setup, exchange.model.name_for(request)), _UNBOUND)
 
 
 # After a refusal: the request that replaces one that the backend refused.
@@ -232,7 +286,7 @@ def after_refusal(exchange: Exchange, refusal: Refusal) -> Exchange | None:
     if refusal.overflow is not None:
         return _with_less(exchange, refusal, refusal.overflow)
     if in_text := exchange.model.after_refusal(exchange.given, refusal.fault):
-        again = exchange_of(exchange.wire, exchange.envelope, in_text, exchange.first.forwarded)
+        again = exchange_of(exchange.wire, exchange.envelope, in_text, exchange.forwarded)
         return None if isinstance(again, RequestError) else again
     return _with_valid_history(exchange) if refusal.fault.status in _REFUSED else None
 
@@ -251,8 +305,8 @@ def _with_less(exchange: Exchange, refusal: Refusal, overflow: Overflow) -> Exch
     if fit is None:
         return None
     less = replace(exchange.shaped, request=fit.request, cut=fit.cut)
-    again = _exchange_for(exchange.wire, exchange.envelope, less, model, exchange.first.forwarded, same=exchange.same)
-    return replace(again, overflow=exchange.overflow or refusal, cuts=exchange.cuts + 1)
+    cuts = exchange.cuts + 1
+    return _opened(replace(exchange, shaped=less, asked=None, overflow=exchange.overflow or refusal, cuts=cuts))
 
 
 def _with_valid_history(exchange: Exchange) -> Exchange | None:
@@ -271,4 +325,4 @@ def _with_valid_history(exchange: Exchange) -> Exchange | None:
     messages = wire_of(exchange.model.setup.dialect).messages(history)
     body = replace(as_sent(request), messages=messages).body
     shaped = replace(exchange.shaped, request=replace(request, body=body, history=history))
-    return _exchange_for(exchange.wire, exchange.envelope, shaped, exchange.model, exchange.first.forwarded, same=True)
+    return _opened(replace(exchange, shaped=shaped, asked=None))

@@ -1,8 +1,6 @@
 """HttpUpstream: a server as the proxy asks it; bodies unchanged, faults as values."""
 
 import asyncio
-import socket
-import ssl
 from collections.abc import AsyncGenerator, Mapping
 from typing import TypeVar
 
@@ -12,27 +10,10 @@ from msgspec.structs import replace
 from forge.backends.credentials import HEADERS
 from forge.backends.endpoints import AnthropicCount
 from forge.connection import Endpoint
-from forge.interpreters.http import REPLY_LIMIT, STREAM_LIMIT, status_fault, tls_reason
+from forge.interpreters.http import REPLY_LIMIT, STREAM_LIMIT, status_fault
 from forge.masking import masked_fault
-from forge.proxy.endpoint_client import (
-    BrokenAnswerError,
-    EndpointClient,
-    HttpAnswer,
-    OpenRequest,
-    UnansweredError,
-    UnreachableError,
-)
-from forge.proxy.upstream import (
-    EVENT_LIMIT,
-    Forwarded,
-    Heard,
-    Hearing,
-    Post,
-    Refusal,
-    TooLongError,
-    Whole,
-    streamed_reply,
-)
+from forge.proxy.endpoint_client import EndpointClient, HttpAnswer, OpenRequest
+from forge.proxy.upstream import Forwarded, Heard, Hearing, Post, Refusal, TransportError, Whole, streamed_reply
 from stages.effect import Fault
 from stages.repair.decoding import decode_or
 from stages.wire.faults import BODY_KEPT, cut_body
@@ -40,17 +21,11 @@ from stages.wire.wires import Wire
 
 _H = TypeVar("_H", Heard, Refusal, Heard | Refusal)
 
-_PACKINGS = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd", "compress"})
-"""Content encodings; the proxy requests none of them."""
-
 _EVENTS_LIMIT = 250_000
 """Maximum events of a stream: an event holds at least a token."""
 
 _EVENTS_AT_ONCE = 64
 """Events after which other tasks may run: a chunk may hold tens of thousands."""
-
-REQUEST_ERRORS = (BrokenAnswerError, OSError, TimeoutError, UnansweredError, UnreachableError)
-"""The exceptions that a request may raise."""
 
 
 class HttpUpstream:
@@ -65,8 +40,8 @@ class HttpUpstream:
         try:
             async with await self._posted(post, post.body or post.request.body) as answer:
                 raw = await answer.read(REPLY_LIMIT)
-        except REQUEST_ERRORS as error:
-            return Refusal(_fault_of(error, self._url))
+        except TransportError as error:
+            return Refusal(error.fault)
         if raw is None:
             return Refusal(Fault(kind="too_large", detail=f"{self._url} sent more than {REPLY_LIMIT} bytes"))
         if answer.status >= 300:
@@ -91,10 +66,8 @@ class HttpUpstream:
                     return
                 async for heard in self._events(answer):
                     yield heard
-        except TooLongError:
-            yield Refusal(Fault(kind="too_large", detail=f"an event of the stream has more than {EVENT_LIMIT} bytes"))
-        except REQUEST_ERRORS as error:
-            yield Refusal(_fault_of(error, self._url))
+        except TransportError as error:
+            yield Refusal(error.fault)
 
     async def count(self, post: Post) -> int | Refusal | None:
         """The backend's token count; None if it has no such endpoint or answers something else."""
@@ -105,7 +78,7 @@ class HttpUpstream:
             asking = await self._client.ask("POST", url, post.forwarded.key, post.body, post.forwarded.headers)
             async with asking as answer:
                 raw = await answer.read(REPLY_LIMIT) or b""
-        except REQUEST_ERRORS:
+        except TransportError:
             return None
         if answer.status >= 300:
             return None if answer.status in (404, 405) else self._refused(answer, raw)
@@ -152,9 +125,9 @@ class HttpUpstream:
     def _packed(self, answer: HttpAnswer) -> Refusal | None:
         """The refusal of a compressed body, which was not requested."""
         encoding = answer.headers.get("content-encoding", "").strip().lower()
-        if encoding not in _PACKINGS:
+        if encoding in ("", "identity"):
             return None
-        said = f"{self._url} answered with content-encoding: {encoding}, although identity was requested"
+        said = f"{self._url} answered with content-encoding: {encoding[:40]}, although identity was requested"
         return Refusal(Fault(kind="malformed", detail=said))
 
     def _refused(self, answer: HttpAnswer, raw: bytes) -> Refusal:
@@ -163,23 +136,6 @@ class HttpUpstream:
         body = cut_body(hidden.cut_after(raw, BODY_KEPT) if hidden else raw)
         detail = body or f"{self._url} answered {answer.status}"
         return Refusal(status_fault(answer.status, answer.headers, body, detail), shown)
-
-
-def _fault_of(error: BaseException, where: str) -> Fault:
-    """The fault for an exception of a request."""
-    match error:
-        case ssl.SSLError():
-            return Fault(kind="tls", detail=f"no TLS connection to {where}: {tls_reason(error)}")
-        case TimeoutError():
-            return Fault(kind="timeout", detail=f"{where} did not answer in time")
-        case UnreachableError(__cause__=socket.gaierror()):
-            return Fault(kind="unreachable", detail=f"cannot connect to {where}: the host name cannot be resolved")
-        case UnreachableError():
-            return Fault(kind="unreachable", detail=f"cannot connect to {where}: {error}. Is the server running?")
-        case UnansweredError():
-            return Fault(kind="interrupted", detail=f"{where} closed the connection without an answer")
-        case _:
-            return Fault(kind="interrupted", detail=f"the connection to {where} broke: {error}"[:500])
 
 
 _CREDENTIALS = tuple(name.encode() for name in sorted(HEADERS))

@@ -15,12 +15,11 @@ from forge.proxy.app import NotedOutlet, Route
 from forge.proxy.endpoint_client import EndpointClient
 from forge.proxy.errors import refusal_answer
 from forge.proxy.exchange import adapted
-from forge.proxy.http_upstream import REQUEST_ERRORS
 from forge.proxy.passage import Passage
 from forge.proxy.service import Service
-from forge.proxy.upstream import Post, Refusal
+from forge.proxy.upstream import Post, Refusal, TransportError
 from forge.proxy.writing import counted_request
-from forge.telemetry.prometheus import Metrics
+from forge.telemetry.prometheus import CONTENT_TYPE, Metrics
 from stages.effect import Request
 from stages.repair.decoding import decode
 from stages.tokens import STARTING_RATE
@@ -32,40 +31,26 @@ _PATIENCE = 10.0
 """Maximum seconds for a GET request to the backend."""
 
 
-# The counts of /metrics: finished requests and their model calls.
-
-
-class Tally:
-    """The counts since the proxy started. `series` observes the model calls (`forge.observation`)."""
-
-    def __init__(self) -> None:
-        self.series = Metrics()
-
-    def count(self, passage: Passage) -> None:
-        """Count a finished request."""
-        series, notes = self.series, passage.notes
-        path = passage.path if passage.path in _PATHS else "other"  # clients may request any number of others
-        series.requests.labels(path, str(passage.status)).inc()
-        if notes.outcome:
-            series.outcomes.labels(notes.outcome).inc()
-        again = notes.attempts - 1
-        series.retries.inc(again)
-        if again:
-            series.repairs.labels("corrected").inc(again)
-        if notes.rescued:
-            series.repairs.labels("rescued").inc(len(notes.rescued))
-        if notes.compacted:
-            series.compactions.inc()
-
-    def metrics(self, waiting: int, working: int) -> str:
-        """The counts in Prometheus' text format."""
-        self.series.waiting.set(waiting)
-        self.series.queue_depth.set(waiting)
-        self.series.working.set(working)
-        return self.series.text().decode()
-
+# The counts of /metrics: finished requests.
 
 _PATHS = frozenset({"/chat/completions", "/responses", "/messages", "/messages/count_tokens", "/models"})
+
+
+def count(series: Metrics, passage: Passage) -> None:
+    """Count a finished request."""
+    notes = passage.notes
+    path = passage.path if passage.path in _PATHS else "other"  # clients may request any number of others
+    series.requests.labels(path, str(passage.status)).inc()
+    if notes.outcome:
+        series.outcomes.labels(notes.outcome).inc()
+    again = notes.attempts - 1
+    series.retries.inc(again)
+    if again:
+        series.repairs.labels("corrected").inc(again)
+    if notes.rescued:
+        series.repairs.labels("rescued").inc(len(notes.rescued))
+    if notes.compacted:
+        series.compactions.inc()
 
 
 # Models, health, metrics, usage.
@@ -89,9 +74,14 @@ _listed = msgspec.json.Decoder(_Listed)
 class Info:
     """The endpoints about the backend and the proxy."""
 
-    def __init__(self, connection: Connection, client: EndpointClient | None, service: Service, tally: Tally) -> None:
-        self.connection, self._client, self._service, self._tally = connection, client, service, tally
+    def __init__(
+        self, connection: Connection, client: EndpointClient | None, service: Service, series: Metrics
+    ) -> None:
+        self.connection, self._client, self._service, self._series = connection, client, service, series
         self._began = int(time.time())
+        for gauge in (series.waiting, series.queue_depth):
+            series.watch(gauge, lambda: service.slots.waiting)
+        series.watch(series.working, lambda: service.slots.working)
 
     async def models(self, asked: Asked, out: NotedOutlet) -> None:
         """GET /v1/models, in Anthropic's form for Anthropic clients."""
@@ -149,8 +139,7 @@ class Info:
     async def metrics(self, asked: Asked, out: NotedOutlet) -> None:
         """GET /metrics: forge's metrics, then the backend's."""
         status, body = await self._got("/metrics", asked)
-        own = self._tally.metrics(self._service.slots.waiting, self._service.slots.working).encode()
-        await out.answer(WireAnswer(body=own + (body if status == 200 else b"")), "text/plain; version=0.0.4")
+        await out.answer(WireAnswer(body=self._series.text() + (body if status == 200 else b"")), CONTENT_TYPE)
 
     async def alive(self, _: Asked, out: NotedOutlet) -> None:
         """GET /forge/health: the proxy itself."""
@@ -179,7 +168,7 @@ class Info:
                 async with await self._client.ask("GET", endpoint.root + path, self._service.key_of(asked)) as answer:
                     body = await answer.read(REPLY_LIMIT) or b""
                     return answer.status, endpoint.hidden.without_bytes(body)
-        except REQUEST_ERRORS:
+        except (TransportError, TimeoutError):
             return 0, b""
 
 

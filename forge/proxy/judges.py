@@ -3,12 +3,12 @@
 import logging
 from collections import OrderedDict
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 
 import msgspec
+from msgspec.structs import replace
 
 from forge.proxy.policy import NO_POLICY, Applied, ModelPolicy, applied
-from forge.proxy.recent import Recent
 from stages import Stage, enforce, on, pipeline, rescue, validate
 from stages.batch_selection import kept_calls
 from stages.effect import Execute
@@ -16,12 +16,12 @@ from stages.message import ToolCall
 from stages.options import did_you_mean
 from stages.reading.provenance import Sift, sieve
 from stages.reading.replies import ReplyRead, reader
-from stages.reading.toolset import Toolset
+from stages.reading.toolset import Toolset, toolset_of
 from stages.rescue.holding import Holding
 from stages.rescue.markers import Openers, openers
-from stages.rescue.names import indexed, name_search
+from stages.rescue.names import name_search
 from stages.rules import Calls, Limits, Rules
-from stages.schema import Check, Fits, Misfit, SchemaError, checker, unchecked
+from stages.schema import Check, Fits, Misfit, checker, readable, unchecked
 from stages.state import Awaiting, State, Vetted
 from stages.tool import ToolSpec
 from stages.wire.prompted import FORMS, FormName
@@ -89,7 +89,8 @@ class ReplyJudges:
     def __init__(self, *, max_retries: int, search_text: bool, mode: Mode = "native", form: FormName = "json") -> None:
         self._kept: OrderedDict[tuple[object, ...], ReplyJudge] = OrderedDict()
         self._max_retries, self._rescue, self._mode, self._form = max_retries, search_text, mode, form
-        self._told = Recent(_TOLD)
+        self._warn = lru_cache(_TOLD)(log.warning)
+        """Logs each warning once."""
         self._openers = rescue.OPENERS if search_text else openers(())
 
     def of(self, request: ServerRequest, policy: ModelPolicy = NO_POLICY) -> ReplyJudge:
@@ -107,7 +108,7 @@ class ReplyJudges:
 
     def _made(self, request: ServerRequest, policy: ModelPolicy) -> ReplyJudge:
         asked = Rules(
-            tools=request.specs,
+            tools=tuple(map(_readable, request.specs)),
             on_text="nudge" if request.choice.mode == "required" else "accept",
             limits=Limits(
                 max_retries_per_step=self._max_retries,
@@ -121,10 +122,8 @@ class ReplyJudges:
         under = applied(policy, asked)
         self._tell(under.absent, request)
         rules = under.among(request.choice.tools)
-        checks: dict[str, Check] = {spec.name: _LazyCheck(spec, self._told) for spec in rules.tools}
-        parameters = {spec.name: _parameters(spec) for spec in rules.tools}
-        specs = {spec.name: spec for spec in rules.tools}
-        tools = Toolset(specs=specs, checks=checks, parameters=parameters, names=indexed(parameters))
+        checks: dict[str, Check] = {spec.name: _LazyCheck(spec, self._warn) for spec in rules.tools}
+        tools = toolset_of(rules.tools, checks)
         in_text, form = self._mode != "native", FORMS[self._form]
         judge = validate(rules, Target(mode=self._mode, form=form, families=lambda: self._openers), tools=tools)
         keep = partial(_judged_calls if under.guards else kept_calls, rules)
@@ -134,12 +133,11 @@ class ReplyJudges:
         return ReplyJudge(under, rules, judging, tools=tools, reading=reading, openers=self._openers)
 
     def _tell(self, absent: tuple[str, ...], request: ServerRequest) -> None:
-        """Log, once for each tool, that the policy names it and the request does not offer it."""
+        """Log that the policy names these tools and the request does not offer them."""
         offered = [spec.name for spec in request.specs]
         for name in absent:
-            if self._told.add(name):
-                meant = did_you_mean(name, offered)
-                log.warning("the policy names %s, which a request does not offer: not enforced there.%s", name, meant)
+            meant = did_you_mean(name, offered)
+            self._warn("the policy names %s, which a request does not offer: not enforced there.%s", name, meant)
 
 
 def _judged_calls(rules: Rules, state: State, calls: tuple[ToolCall, ...]) -> tuple[tuple[ToolCall, ...], str]:
@@ -148,34 +146,30 @@ def _judged_calls(rules: Rules, state: State, calls: tuple[ToolCall, ...]) -> tu
     return kept[: rules.calls.max_calls_per_reply], told
 
 
-def _parameters(spec: ToolSpec) -> tuple[str, ...]:
-    """The names of its parameters; empty if the client's schema is invalid."""
+def _readable(tool: ToolSpec) -> ToolSpec:
+    """The tool with a schema whose parameters can be read: clients may send anything."""
     try:
-        return tuple(spec.properties)
-    except msgspec.DecodeError:
-        return ()
+        _ = tool.properties, tool.required
+    except (msgspec.DecodeError, UnicodeError):
+        return replace(tool, parameters=NO_PARAMETERS)
+    return tool
 
 
 class _LazyCheck:
-    """A check of a tool's arguments, compiled at its first use. An invalid schema accepts any object.
+    """A check of a tool's arguments, compiled at its first use; against the valid part of a schema that is not valid.
 
-    Parts of the schema that are not checked are logged, once for each text in `told`.
+    `warn` is told of parts of the schema that are not checked.
     """
 
-    def __init__(self, spec: ToolSpec, told: Recent) -> None:
-        self._name, self._parameters, self._told = spec.name, spec.parameters, told
+    def __init__(self, spec: ToolSpec, warn: Callable[..., object]) -> None:
+        self._name, self._parameters, self._warn = spec.name, spec.parameters, warn
         self._check: Check | None = None
 
     def __call__(self, text: str, /) -> Fits | Misfit:
         """Whether the arguments fit."""
         if self._check is None:
-            try:
-                self._check = checker(self._parameters)
-                self._tell(unchecked(self._parameters))
-            except SchemaError:
-                self._check = checker(NO_PARAMETERS)
+            schema = readable(self._parameters)
+            self._check = checker(schema)
+            if sentence := unchecked(schema):
+                self._warn("the tool %s: %s", self._name, sentence)
         return self._check(text)
-
-    def _tell(self, sentence: str) -> None:
-        if sentence and self._told.add(f"{self._name} {sentence}"):
-            log.warning("the tool %s: %s", self._name, sentence)

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Awaitable, Callable
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from forge.backends.http_client import refuses_tools
@@ -11,7 +11,6 @@ from forge.connection import Endpoint, Setup
 from forge.proxy.fitting import GrowingContext
 from forge.proxy.judges import ReplyJudges
 from forge.proxy.policy import ModelPolicy, Policy
-from forge.proxy.recent import Recent
 from forge.proxy.upstream import Upstream
 from stages.effect import Fault
 from stages.wire.server.request import ServerProtocol, ServerRequest
@@ -26,27 +25,16 @@ _MODELS = 256
 log = logging.getLogger("forge.proxy")
 
 
-class ToolFallback:
-    """Writes tools into the prompt for backends that refuse them. Remembers which models refused.
+class ToolFallback(Struct, kw_only=True):
+    """Tools are written into the prompt for models that refuse them.
 
-    `words` identify the refusal. `always`: the backend is known to refuse all tools.
+    `words` identify the refusal, `refused` are the models that did; `always`: the backend is known to refuse all tools.
     """
 
-    def __init__(self, judges: ReplyJudges, words: tuple[str, ...], *, always: bool = False) -> None:
-        self.judges, self._words, self._always = judges, words, always
-        self._refused = Recent(_MODELS)
-
-    def applies_to(self, model: str) -> bool:
-        """Whether the model is known to refuse tools."""
-        return self._always or model in self._refused
-
-    def learns(self, model: str, fault: Fault) -> bool:
-        """Whether the fault is a refusal of tools; if so, it is remembered for the model."""
-        if not refuses_tools(fault, self._words):
-            return False
-        if self._refused.add(model):
-            log.warning("refused, so tools are written into the prompt from now on: %s", fault.detail)
-        return True
+    judges: ReplyJudges
+    words: tuple[str, ...]
+    always: bool
+    refused: dict[str, None] = field(default_factory=dict)
 
 
 class Model(Struct, frozen=True, kw_only=True):
@@ -93,14 +81,20 @@ class Model(Struct, frozen=True, kw_only=True):
         """The backend for this request: with tools in the prompt if the model is known to refuse them."""
         if self.fallback is None or request.choice.mode == "none":
             return self
-        known = self.fallback.applies_to(self._sent_name(request))
+        known = self.fallback.always or self._sent_name(request) in self.fallback.refused
         return (self.in_text(request) if known else None) or self
 
     def after_refusal(self, request: ServerRequest, fault: Fault) -> "Model | None":
         """The backend for a retry after it refused the request's tools; None for other faults."""
         again = self.in_text(request)
-        if again is None or self.fallback is None or not self.fallback.learns(self._sent_name(request), fault):
+        if again is None or self.fallback is None or not refuses_tools(fault, self.fallback.words):
             return None
+        refused, name = self.fallback.refused, self._sent_name(request)
+        if name not in refused:
+            log.warning("refused, so tools are written into the prompt from now on: %s", fault.detail)
+            refused[name] = None
+            if len(refused) > _MODELS:  # clients may name any number
+                del refused[next(iter(refused))]
         return again
 
     def _sent_name(self, request: ServerRequest) -> str:

@@ -1,39 +1,14 @@
 """Passage: the record of a finished request for log, metrics and terminal, without credentials."""
 
-from typing import Literal
-
 from msgspec import Struct
 
-from stages.effect import Usage
-
-RequestOutcome = Literal["", "passed", "clean", "repaired", "retried", "exhausted", "error", "left", "stopped"]
-"""The outcome of a request (docs/proxy.md); empty: the model was not called."""
+from forge.observation import Notes
 
 AGENT_LENGTH = 100
 """Maximum characters kept of a User-Agent."""
 
 _TOLD = 5
 """Maximum notes of one kind in a log line: a reply may hold a thousand calls."""
-
-
-class Notes(Struct):
-    """Notes on a request while it is served. `rescued` and `refused` name calls, never their arguments.
-
-    `compacted` says how the history was cut, as in the header; `left_out` are the kinds of content that the backend was
-    not sent. `too_long`: it exceeds the policy's `context_tokens`, and cannot be compacted to that. `problem` says why
-    the client got an error.
-    """
-
-    outcome: RequestOutcome = ""
-    attempts: int = 1
-    model: str = ""
-    usage: Usage | None = None
-    compacted: str = ""
-    too_long: bool = False
-    left_out: tuple[str, ...] = ()
-    rescued: tuple[str, ...] = ()
-    refused: tuple[str, ...] = ()
-    problem: str = ""
 
 
 class Passage(Struct, frozen=True):

@@ -21,7 +21,6 @@ from stages.recounting import last_question, recount
 from stages.rules import OnViolation, Rules
 from stages.state import Cleared, Ledger
 from stages.tool import Grounded, Prerequisite, ToolSpec
-from stages.wire.server.request import NO_PARAMETERS
 
 # The contents of a policy: rules for sessions and requests, for all models and for models by name.
 
@@ -138,13 +137,12 @@ class Applied(Struct, frozen=True, kw_only=True):
 
 
 def applied(policy: ModelPolicy, rules: Rules) -> Applied:
-    """The policy applied to the request's own rules, which have all of its tools."""
-    readable = replace(rules, tools=tuple(map(_readable, rules.tools)))
-    known = {tool.name: tool for tool in readable.tools}
+    """The policy applied to the request's own rules, which have all of its tools, with readable schemas."""
+    known = {tool.name: tool for tool in rules.tools}
     ends = several(policy.terminal_tool)
-    tools = (_with_policy(policy.tools.get(tool.name), tool, known) for tool in readable.tools)
+    tools = (_with_policy(policy.tools.get(tool.name), tool, known) for tool in rules.tools)
     ruled = replace(
-        readable,
+        rules,
         tools=tuple(replace(tool, effect="terminal") if tool.name in ends else tool for tool in tools),
         required=tuple(name for name in several(policy.required_steps) if name in known),
         order=tuple(_among(use, known) for use in policy.order if use.tool in known),
@@ -152,7 +150,7 @@ def applied(policy: ModelPolicy, rules: Rules) -> Applied:
     )
     absent = tuple(dict.fromkeys((*(name for name in _named(policy) if name not in known), *_lacking(policy, known))))
     limit = (tool_calls(ruled),) if policy.limits.max_tool_calls is not None else ()
-    if ruled == readable and not limit:
+    if ruled == rules and not limit:
         return Applied(rules=rules, guards=(), policy=policy, absent=absent)
     return Applied(rules=ruled, guards=(*guards_of(ruled), *limit), policy=policy, absent=absent)
 
@@ -232,12 +230,3 @@ def _among(use: Use, known: Mapping[str, ToolSpec]) -> Use:
     each = use.each_of
     listed = each and each.tool in known and each.argument in known[use.tool].properties
     return replace(use, after=after, before=before, again_after=changes, each_of=each if listed else None)
-
-
-def _readable(tool: ToolSpec) -> ToolSpec:
-    """The tool with a readable schema: clients may send anything."""
-    try:
-        _ = tool.properties, tool.required
-    except (msgspec.DecodeError, UnicodeError):
-        return replace(tool, parameters=NO_PARAMETERS)
-    return tool

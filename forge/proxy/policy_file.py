@@ -37,7 +37,10 @@ def policy_from_toml(text: str, origin: str = "the policy") -> Policy:
 
 
 def _policy(tables: Mapping[str, object], origin: str) -> Policy:
-    policy = _converted(tables)
+    general = {name: value for name, value in tables.items() if name != "model"}
+    patterns = msgspec.convert(tables.get("model", {}), dict[str, dict[str, object]])
+    models = ((pattern, msgspec.convert(_over(table, general), ModelPolicy)) for pattern, table in patterns.items())
+    policy = Policy(general=msgspec.convert(general, ModelPolicy), models=tuple(models))
     refuse_faults(_contradictions(policy), origin)
     return policy
 
@@ -52,13 +55,6 @@ def _contradictions(policy: Policy) -> Iterator[str]:
     for pattern, own in policy.models:
         header = joined("model", pattern)
         yield from (f"[{header}] {said}" for said in contradictions(own) if said not in general)
-
-
-def _converted(tables: Mapping[str, object]) -> Policy:
-    general = {name: value for name, value in tables.items() if name != "model"}
-    patterns = msgspec.convert(tables.get("model", {}), dict[str, dict[str, object]])
-    models = ((pattern, msgspec.convert(_over(table, general), ModelPolicy)) for pattern, table in patterns.items())
-    return Policy(general=msgspec.convert(general, ModelPolicy), models=tuple(models))
 
 
 def _over(table: Mapping[str, object], general: Mapping[str, object]) -> dict[str, object]:

@@ -15,7 +15,7 @@ from forge.proxy.app import App, refuse_without_key
 from forge.proxy.endpoint_client import endpoint_client
 from forge.proxy.fitting import GrowingContext
 from forge.proxy.http_upstream import HttpUpstream
-from forge.proxy.info import Info, Tally, below_of, routes_of
+from forge.proxy.info import Info, below_of, count, routes_of
 from forge.proxy.judges import ReplyJudges
 from forge.proxy.model import VERBATIM, Model, ToolFallback
 from forge.proxy.options import ProxyOptions
@@ -25,6 +25,7 @@ from forge.proxy.policy_file import given_policy
 from forge.proxy.service import Service
 from forge.proxy.slots import Slots
 from forge.proxy.upstream import ConnectionUpstream
+from forge.telemetry.prometheus import Metrics
 from stages.wire.wires import wire
 
 log = logging.getLogger("forge.proxy")
@@ -80,7 +81,7 @@ async def _application(
     connection: Connection, options: ProxyOptions, policy: Policy, watch: Callable[[Passage], None]
 ) -> AsyncIterator[tuple[App, Service]]:
     """The application in front of that connection, and its service."""
-    endpoint, tally = connection.endpoint, Tally()
+    endpoint, series = connection.endpoint, Metrics()
     if endpoint is not None and options.backend_api_key:
         endpoint = replace(endpoint, hidden=endpoint.hidden | Hidden((options.backend_api_key,)))
         connection = replace(connection, endpoint=endpoint)
@@ -109,11 +110,11 @@ async def _application(
         has = endpoint.slots if endpoint else 0
         slots = Slots(options.slots or has or _SLOTS, options.queue, options.queue_timeout)
         service = Service(model, slots, options)
-        info = Info(connection, client, service, tally)
-        opened.callback(observe_with(tally.series))
+        info = Info(connection, client, service, series)
+        opened.callback(observe_with(series))
 
         def over(passage: Passage) -> None:
-            tally.count(passage)
+            count(series, passage)
             watch(passage)
 
         yield App(routes_of(service, info), below_of(info), options, over), service
@@ -126,7 +127,7 @@ def _fallback(connection: Connection, options: ProxyOptions) -> ToolFallback | N
         return None
     form = connection.setup.form
     judges = ReplyJudges(max_retries=options.max_retries, search_text=options.rescue, mode="prompted", form=form)
-    return ToolFallback(judges, endpoint.tools_refused, always=not endpoint.native_calls)
+    return ToolFallback(judges=judges, words=endpoint.tools_refused, always=not endpoint.native_calls)
 
 
 def _open_to_text(setup: Setup) -> Setup:

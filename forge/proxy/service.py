@@ -15,7 +15,6 @@ from forge.proxy.exchange import exchange_of
 from forge.proxy.http_upstream import credential_of, forwarded_of
 from forge.proxy.model import Model
 from forge.proxy.options import BEGIN_AFTER, KEEP_ALIVE, ProxyOptions
-from forge.proxy.relay import Relay
 from forge.proxy.slots import FullError, Slots
 from forge.proxy.upstream import Forwarded
 from stages.wire.server.errors import RequestError
@@ -53,7 +52,7 @@ class Service:
         out.notes.model = exchange.request.model[:80]
         stream = StreamedAnswer(exchange, out) if exchange.request.stream else None
         try:
-            with _pinging(out, stream.relay) if stream else nullcontext():
+            with _pinging(out, stream) if stream else nullcontext():
                 async with self.slots.slot(forwarded.key):
                     await answer(exchange, stream or WholeAnswer(out), out.notes)
             if usage := out.notes.usage:
@@ -61,13 +60,13 @@ class Service:
         except FullError as full:
             if stream is not None and out.begun:
                 out.notes.problem = full.error.message
-                await stream.relay.fail(full.error)
+                await stream.fail(full.error, wire.encode_error(full.error))
             else:
                 await out.refuse(wire, full.error)
         except asyncio.CancelledError:
             # If the proxy is stopping, the client is still there and gets the error.
             if stream is not None and out.begun and not out.ended:
-                await stream.relay.fail(STOPPING)
+                await stream.fail(STOPPING, wire.encode_error(STOPPING))
             raise
 
     def forwarded_of(self, asked: Asked) -> Forwarded:
@@ -82,7 +81,7 @@ class Service:
 
 
 @contextmanager
-def _pinging(out: NotedOutlet, relay: Relay) -> Iterator[None]:
+def _pinging(out: NotedOutlet, stream: StreamedAnswer) -> Iterator[None]:
     """Ping the stream whenever it has been silent for too long, until the block ends."""
 
     async def ping() -> None:
@@ -91,7 +90,7 @@ def _pinging(out: NotedOutlet, relay: Relay) -> Iterator[None]:
             await asyncio.sleep(wait)
             wait = out.written + (KEEP_ALIVE if out.begun else BEGIN_AFTER) - time.monotonic()
             if wait <= 0:
-                await relay.ping()
+                await stream.ping()
                 wait = KEEP_ALIVE
 
     pinging = asyncio.create_task(ping())

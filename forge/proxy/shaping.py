@@ -1,6 +1,6 @@
 """Shaping: the changes that a policy makes to a request before the backend gets it. Pure."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, assert_never
 
 from msgspec import UNSET, Meta, Struct
 from msgspec.structs import asdict, replace
@@ -8,13 +8,11 @@ from msgspec.structs import asdict, replace
 from forge.backends.profile import known_sampling
 from forge.connection import Setup
 from forge.proxy.fitting import fits, fitted
-from forge.proxy.reasoning import with_thinking, without_earlier_reasoning
 from forge.proxy.tool_offer import takes_respond, with_respond, without_hidden
-from forge.proxy.volatile import without_volatile_lines
 from forge.tools.definition import several
-from stages.wire.sampling import Sampling
+from stages.wire.sampling import DEFAULT_MAX_TOKENS, Sampling
 from stages.wire.server.errors import RequestError
-from stages.wire.server.request import ServerRequest, with_missing_fields
+from stages.wire.server.request import ServerRequest, Thinking, with_missing_fields
 from stages.wire.wires import Wire, in_dialect, wire
 
 OVERFLOW = {"chat": "compact", "responses": "refuse", "messages": "refuse"}
@@ -31,8 +29,8 @@ class Shaping(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     whether a prompt that is too long for the backend is compacted and retried, or refused. `hide_tools`: tools that the
     model is not offered, with `*` as wildcard. `respond`: the model is offered one more tool, for answers; the client
     gets its calls as text. `sampling`: the options that the model's makers recommend. `thinking`: whether reasoning is
-    turned on or off. Both only where the client sets nothing. Reasoning may be dropped from the history and stripped
-    from replies. `volatile`: whether lines of system messages that change with each request are normalised.
+    turned on or off. Both only where the client sets nothing. `reasoning_in_replies`: whether the client gets the
+    model's reasoning.
     """
 
     context_tokens: Annotated[int, Meta(ge=512)] | None = None
@@ -41,9 +39,7 @@ class Shaping(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     respond: bool = False
     sampling: Literal["recommended"] | None = None
     thinking: Literal["on", "off"] | None = None
-    reasoning_in_history: Literal["pass", "drop"] = "pass"
     reasoning_in_replies: Literal["pass", "strip"] = "pass"
-    volatile: Literal["keep", "normalise"] = "keep"
 
     def compacts_overflow(self, request: ServerRequest) -> bool:
         """Whether a prompt that is too long is compacted and retried."""
@@ -79,12 +75,8 @@ def shaped_request(
     left = without_hidden(request, several(shaping.hide_tools), same=same) if shaping.hide_tools else request
     if isinstance(left, RequestError):
         return left
-    if shaping.volatile == "normalise":
-        left = without_volatile_lines(left, same=same)
-    if shaping.reasoning_in_history == "drop":
-        left = without_earlier_reasoning(left, same=same)
     if shaping.thinking is not None:
-        left = with_thinking(left, shaping.thinking, wire(setup.dialect), same=same)
+        left = _with_thinking(left, shaping.thinking, wire(setup.dialect), same=same)
     if shaping.sampling is not None:
         if (options := next(filter(None, map(known_sampling, names)), None)) is None:
             said = f"no recommended sampling is known for {' or '.join(names)} (`sampling` in this server's policy)"
@@ -97,6 +89,39 @@ def shaped_request(
     fit = fitted(whole, setup, shaping.context_tokens, same=same)
     too_long = not fits(fit.request, setup, shaping.context_tokens)
     return Shaped(request=fit.request, whole=whole, cut=fit.cut, responds=responds, too_long=too_long)
+
+
+_MINIMUM_BUDGET = 1024
+"""Anthropic's API refuses a smaller budget of thinking tokens."""
+
+
+def _with_thinking(request: ServerRequest, want: Literal["on", "off"], spoken: Wire, *, same: bool) -> ServerRequest:
+    """The request with reasoning turned on or off, unless the client sets it."""
+    if request.thinking != Thinking():
+        return request
+    asked = _thinking_fields(request, spoken, wanted=want == "on")
+    if same:
+        return with_missing_fields(request, in_dialect(asked, spoken.dialect))
+    return replace(request, sampling=request.sampling.over(Sampling(extra=asked)))
+
+
+def _thinking_fields(request: ServerRequest, spoken: Wire, *, wanted: bool) -> dict[str, object]:
+    match spoken.name:
+        case "openai":
+            # OpenAI has another option, and refuses unknown ones.
+            if spoken.strict:
+                return {"reasoning_effort": "medium" if wanted else "none"}
+            return {"chat_template_kwargs": {"enable_thinking": wanted}}
+        case "ollama":
+            return {"think": wanted}
+        case "anthropic":
+            limit = request.sampling.max_tokens
+            budget = (DEFAULT_MAX_TOKENS if limit is UNSET else limit) // 2
+            if not wanted:
+                return {"thinking": {"type": "disabled"}}
+            return {"thinking": {"type": "enabled", "budget_tokens": budget}} if budget >= _MINIMUM_BUDGET else {}
+        case other:
+            assert_never(other)
 
 
 def _with_default_sampling(request: ServerRequest, options: Sampling, spoken: Wire, *, same: bool) -> ServerRequest:

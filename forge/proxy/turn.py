@@ -1,8 +1,4 @@
-"""One guarded turn: judging the reply to a client's request, and retrying with corrections. Pure.
-
-The client's request is the turn's first `Send`. If the backend speaks the client's protocol, it is sent unchanged, and
-a retry appends messages to it; otherwise it is rewritten.
-"""
+"""One guarded turn: judging the reply to a client's request, and retrying with corrections. Pure."""
 
 from collections.abc import Sequence
 from typing import assert_never
@@ -11,28 +7,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 from returns.result import Failure, Success
 
-from forge.connection import Setup
+from forge.proxy.exchange import Again, Exchange, ask
 from forge.proxy.judges import ReplyJudge
-from forge.proxy.writing import writing
-from stages import Stage, fold, on, pipeline, send
+from forge.proxy.tool_offer import in_plain_words
 from stages.deliver import deliver
-from stages.effect import Execute, Fault, RawCall, Replied, Reply, Request, Send
+from stages.effect import Execute, Fault, RawCall, Replied, Reply
 from stages.message import History, Tool, ToolCall, call_id, is_nudge
 from stages.objection import AmongWords, BadArguments, BesideDamage, Guessed, Stop, UnknownTool, unmarked
 from stages.pipeline import advance
 from stages.reading.replies import Judged
-from stages.rules import Rules, needed_tools, pending
+from stages.rules import pending
 from stages.schema import Misfit
-from stages.state import Awaiting, Done, Folded, Ledger, Prepared, Ready, State
+from stages.state import Awaiting, Done, Ready, State
 from stages.wire.faults import overflow_of
-from stages.wire.server.request import ServerRequest, as_sent
+from stages.wire.server.request import ServerRequest
 from stages.wire.valid import TOOL_NAME, call_as_text, is_object
-from stages.wire.wires import wire
-
-_NEW = Ledger()
-
-_UNBOUND = send(Rules(tools=(), on_text="accept"))
-"""Accepts text: rules of order may leave no tool to call, but a text answer is still possible."""
 
 
 class Accepted(Struct, frozen=True):
@@ -44,21 +33,6 @@ class Accepted(Struct, frozen=True):
     """The calls that were found in text or repaired: name and repairs of each."""
 
 
-class Again(Struct, frozen=True, kw_only=True):
-    """The next request to the model, with the corrections in its history. `refused` names the calls, or `a text`.
-
-    `last` is what the client gets if no reply comes; None before the first reply. `constrained`: the request was
-    rewritten, whatever the client's protocol.
-    """
-
-    turn: "Turn"
-    state: State
-    request: Request
-    last: Reply | None = None
-    refused: tuple[str, ...] = ()
-    constrained: bool = False
-
-
 class Exhausted(Struct, frozen=True):
     """Every attempt failed. `reply` is the last one, as the client gets it."""
 
@@ -68,87 +42,15 @@ class Exhausted(Struct, frozen=True):
 Judgement = Accepted | Again | Exhausted
 
 
-class Turn(Struct, frozen=True, kw_only=True):
-    """The inputs of a turn. `given` is the client's request, `request` the one for the backend.
-
-    `same`: the client's own body is sent, and retries append to it; otherwise each request is written for the backend's
-    protocol and `model`. `constrains`: retries are constrained to calls if a text is not an acceptable answer.
-    """
-
-    given: ServerRequest
-    request: ServerRequest
-    judge: ReplyJudge
-    setup: Setup
-    model: str
-    same: bool
-    constrains: bool
-
-
-def _asking(turn: Turn) -> Stage:
-    """The stages that write a request of the turn."""
-    if not turn.same:
-        return _written(turn, turn.judge.rules, turn.setup)
-
-    @on(Folded)
-    def write(state: State, _: Folded) -> State:
-        sent = as_sent(turn.request)
-        added = wire(turn.setup.dialect).messages(state.history[len(turn.request.history) :])
-        return state.to(Prepared(request=replace(sent, messages=sent.messages + added)))
-
-    return pipeline(fold(), write, _UNBOUND)
-
-
-def _constraining(turn: Turn, state: State) -> Stage | None:
-    """The stages that write a constrained retry, for turns in which text is not an answer; None to retry unconstrained.
-
-    The first request is constrained too if tools are in the prompt already.
-
-    While steps are pending, the model can call only the tools that they need: a model that has skipped a step skips it
-    again, whatever it is told. If the client requires a call, the model can only make a call: servers accept that
-    requirement but do not enforce it. Constrained calls arrive as text, so rescue must be on. Requests with content
-    that forge does not model are not constrained, because rewriting would lose it.
-    """
-    judge, request, setup = turn.judge, turn.request, turn.setup
-    if not (turn.constrains and judge.rules.calls.rescue_enabled):
-        return None
-    if any(foreign.fate != "dropped" for foreign in request.foreign):
-        return None
-    if setup.mode == "native" and len(state.history) == len(request.history):
-        return None
-    left = pending(judge.rules, state.ledger)
-    needed = needed_tools(judge.applied.rules, left).intersection(tool.name for tool in judge.rules.tools)
-    if not needed and request.choice.mode != "required":
-        return None
-    rules = judge.applied.among(needed) if needed else judge.rules
-    return _written(turn, rules, replace(setup, mode="constrained"))
-
-
-def _written(turn: Turn, rules: Rules, setup: Setup) -> Stage:
-    return pipeline(*writing(turn.request, rules, setup, turn.model), _UNBOUND)
-
-
-def opening(request: ServerRequest, max_retries: int, *, asked: bool, ledger: Ledger = _NEW) -> State:
-    """The initial state of a turn. `asked`: the client's own body is the first request."""
-    budget = replace(ledger.budget, calls=max_retries + (0 if asked else 1))
-    ledger = replace(ledger, budget=budget, turn=ledger.turn + asked)
-    phase = Awaiting(effect=Send(request=Request(), turn=ledger.turn)) if asked else Ready()
-    return State(history=request.history, ledger=ledger, phase=phase)
-
-
-def ask(turn: Turn, state: State) -> Again | None:
-    """The next request; None if the turn has no attempts left."""
-    constraining = _constraining(turn, state)
-    match advance(constraining or _asking(turn), state):
-        case Success(State(phase=Awaiting(effect=Send(request=request))) as asked):
-            return Again(turn=turn, state=asked, request=request, constrained=constraining is not None)
-        case _:
-            return None
-
-
-def judged(asked: Again, reply: Reply) -> Judgement:
+def judged(exchange: Exchange, asked: Again, reply: Reply) -> Judgement:
     """The step after a reply."""
-    turn, state = asked.turn, asked.state
-    match deliver(state, Replied(reply=reply)).bind(lambda answered: advance(turn.judge.judging, answered)):
+    step = _judged(exchange, asked, reply)
+    return step if isinstance(step, Again) else _in_plain_words(exchange, step)
+
+
+def _judged(exchange: Exchange, asked: Again, reply: Reply) -> Judgement:
+    judge, given, state = asked.judge, exchange.given, asked.state
+    match deliver(state, Replied(reply=reply)).bind(lambda answered: advance(judge.judging, answered)):
         case Success(State(phase=Awaiting(effect=Execute(calls=calls), batch=batch))):
             if _as_given(reply, calls):
                 return Accepted(reply, clean=True)
@@ -157,35 +59,41 @@ def judged(asked: Again, reply: Reply) -> Judgement:
             # If the model was asked whether it meant a call, and it did not, the first reply is the answer.
             first = asked.last if state.ledger.asked_about is not None else None
             shown = first or reply
-            answer = _without_refused(turn.judge, state, shown) or shown
+            answer = _without_refused(judge, state, shown) or shown
             return Accepted(answer, clean=answer is reply)
         case Success(State(phase=Ready()) as corrected):
-            again, last = ask(turn, corrected), _last_reply(turn.given, turn.judge, state, reply)
+            again, last = ask(exchange, asked, corrected), _last_reply(given, judge, state, reply)
             if again is None:
                 return Exhausted(last)
             return replace(again, last=last, refused=_refused(corrected.history[len(state.history) :]))
         case Failure():
-            return Exhausted(_last_reply(turn.given, turn.judge, state, reply))
+            return Exhausted(_last_reply(given, judge, state, reply))
         case moved:
             raise TypeError(f"a turn ended in {moved}")
 
 
-def unanswered(asked: Again, fault: Fault) -> Again | Exhausted | None:
+def unanswered(exchange: Exchange, asked: Again, fault: Fault) -> Judgement | None:
     """The step after the backend refused a request; None if the client should get the error.
 
     If corrections made the prompt too long, the turn ends. If the backend refused the schema of a constrained retry,
     which no client asked for, the turn continues without constraints.
     """
+    ended = _in_plain_words(exchange, Exhausted(asked.last)) if asked.last else None
     if overflow_of(fault):
-        return Exhausted(asked.last) if asked.last else None
+        return ended
     refused = 400 <= (fault.status or 0) < 500 and fault.status not in (408, 429)  # timeouts and rate limits
     if not (refused and asked.constrained):
         return None
-    plain = replace(asked.turn, constrains=False)
-    again = ask(plain, asked.state.reshape(asked.state.history).to(Ready()))
-    if again:
-        return replace(again, last=asked.last)
-    return Exhausted(asked.last) if asked.last else None
+    state = asked.state.reshape(asked.state.history).to(Ready())
+    return ask(exchange, replace(asked, constrains=False), state) or ended
+
+
+def _in_plain_words(exchange: Exchange, step: Accepted | Exhausted) -> Accepted | Exhausted:
+    """The step with calls of the added `respond` tool turned into text."""
+    plain = in_plain_words(step.reply) if exchange.shaped.responds else step.reply
+    if plain is step.reply:
+        return step
+    return Exhausted(plain) if isinstance(step, Exhausted) else replace(step, reply=plain, clean=False)
 
 
 def _as_given(reply: Reply, calls: tuple[ToolCall, ...]) -> bool:

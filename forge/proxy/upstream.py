@@ -52,6 +52,14 @@ class Refusal(Struct, frozen=True):
         return replace(told, tokens=self.tokens, at_least=False) if told and self.tokens else told
 
 
+class TransportError(Exception):
+    """There is no answer, or not all of it."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.detail)
+        self.fault = fault
+
+
 class Heard(Struct, frozen=True):
     """An event of a stream, raw and decoded."""
 
@@ -109,10 +117,6 @@ EVENT_LIMIT = 16 * 1024 * 1024
 _END = re.compile(rb"\n\r?\n")
 
 
-class TooLongError(Exception):
-    """An event has more than `EVENT_LIMIT` bytes."""
-
-
 class EventCutter:
     """Cuts chunks into events; lines may end in LF or CRLF."""
 
@@ -120,7 +124,7 @@ class EventCutter:
         self._held = bytearray()
 
     def cut(self, chunk: bytes) -> list[bytes]:
-        """The complete events. TooLongError if one does not end."""
+        """The complete events. TransportError if one does not end."""
         searched = max(0, len(self._held) - 2)
         self._held += chunk
         events: list[bytes] = []
@@ -130,7 +134,8 @@ class EventCutter:
             start = searched = end.end()
         del self._held[:start]
         if len(self._held) > EVENT_LIMIT:
-            raise TooLongError
+            said = f"an event of the stream has more than {EVENT_LIMIT} bytes"
+            raise TransportError(Fault(kind="too_large", detail=said))
         return events
 
     def rest(self) -> bytes:
@@ -153,7 +158,7 @@ class Hearing:
         self._begun = self._ended = False
 
     def hear(self, chunk: bytes) -> Iterator[Heard]:
-        """The complete events, decoded lazily. TooLongError if one does not end."""
+        """The complete events, decoded lazily. TransportError if one does not end."""
         if not self._begun:
             chunk = chunk.lstrip()
             self._begun = bool(chunk)

@@ -23,6 +23,7 @@ from forge.observation import (
     Ending,
     McpCalled,
     ModelAsked,
+    Notes,
     Requested,
     RunBegins,
     RunEnqueued,
@@ -288,15 +289,16 @@ class _Request(_Operation):
         """The request has been answered."""
         if isinstance(outcome, Answered) and self.span.is_recording():
             self.span.set_attribute(names.HTTP_STATUS, outcome.status)
-            if outcome.outcome:
-                self.span.set_attribute(names.PROXY_OUTCOME, outcome.outcome)
-                self.span.set_attribute(names.ATTEMPTS, outcome.attempts)
-            for name in outcome.rescued:
+            notes = outcome.notes or Notes()
+            if notes.outcome:
+                self.span.set_attribute(names.PROXY_OUTCOME, notes.outcome)
+                self.span.set_attribute(names.ATTEMPTS, notes.attempts)
+            for name in notes.rescued:
                 self.span.add_event(names.RESCUE, {names.TOOL_NAME: name})
-            for why in outcome.refused:
+            for why in notes.refused:
                 self.span.add_event(names.CORRECTION, {"kind": why})
-            if outcome.compacted:
-                self.span.add_event(names.COMPACTION, {"cut": outcome.compacted})
+            if notes.compacted:
+                self.span.add_event(names.COMPACTION, {"cut": notes.compacted})
         super().end(outcome)
 
 

@@ -3,11 +3,11 @@
 from msgspec.structs import replace
 
 from forge.connection import Connection, Setup
-from forge.proxy.exchange import exchange_of
+from forge.proxy.exchange import Again, exchange_of
 from forge.proxy.judges import ReplyJudges
 from forge.proxy.model import Model
 from forge.proxy.policy_file import policy_from_toml
-from forge.proxy.turn import Again, Judgement
+from forge.proxy.turn import Judgement, judged
 from forge.proxy.upstream import ConnectionUpstream, Forwarded, Post
 from stages.effect import Replied, Send
 from stages.wire.server.errors import RequestError
@@ -23,7 +23,8 @@ async def _nobody(_: Send) -> Replied:
     raise AssertionError("a turn asks nobody")
 
 
-def _model(kind: str, policy: str) -> Model:
+def model_of(kind: str, policy: str) -> Model:
+    """A backend of this kind under this policy."""
     upstream = ConnectionUpstream(Connection(Setup(), _nobody))
     plain = Model(
         setup=Setup(model="m"),
@@ -51,19 +52,19 @@ def turned(record: Turn) -> Turn:
     if isinstance(request, RequestError):
         return replace(record, asked=(), end=f"refused {digest(request.message.encode())}")
     envelope = Envelope(id="x", created=1, request=request)
-    exchange = exchange_of(wire, envelope, _model(record.kind, record.policy), Forwarded())
+    exchange = exchange_of(wire, envelope, model_of(record.kind, record.policy), Forwarded())
     if isinstance(exchange, RequestError):
         return replace(record, asked=(), end=f"refused {digest(exchange.message.encode())}")
     asked, step = [_digest(exchange.first)], exchange.asked
     reply = next(replies).reply()
-    judged: Judgement | None = exchange.judged(step, reply)
-    while isinstance(judged, Again):
-        asked.append(_digest(exchange.post(judged)))
+    judgement: Judgement | None = judged(exchange, step, reply) if step else None
+    while isinstance(judgement, Again):
+        asked.append(_digest(exchange.post(judgement)))
         reply = next(replies).reply()
-        judged = exchange.judged(judged, reply)
-    shown = judged.reply if judged else reply
+        judgement = judged(exchange, judgement, reply)
+    shown = judgement.reply if judgement else reply
     answer = wire.encode_reply(shown, exchange.envelope)
-    end = f"{type(judged).__name__ if judged else 'unjudged'} {digest(answer)}"
+    end = f"{type(judgement).__name__ if judgement else 'unjudged'} {digest(answer)}"
     return replace(record, asked=tuple(asked), end=end)
 
 

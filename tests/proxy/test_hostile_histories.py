@@ -7,14 +7,17 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
-from forge.connection import Setup
-from forge.proxy.judges import ReplyJudges
-from forge.proxy.policy_file import policy_from_toml
-from forge.proxy.turn import Again, Exhausted, Judgement, Turn, judged, opening
-from stages.effect import RawCall, Reply, Request
+from forge.proxy.exchange import Again, Exchange, exchange_of
+from forge.proxy.model import Model
+from forge.proxy.turn import Exhausted, Judgement, judged
+from forge.proxy.upstream import Forwarded
+from stages.effect import RawCall, Reply
 from stages.wire.server.request import ServerRequest
-from stages.wire.server_wires import CHAT, MESSAGES
+from stages.wire.server.streams import Envelope
+from stages.wire.server_wires import CHAT, MESSAGES, ServerWire
+from tests.decisions.turning import model_of
 
 Sent = dict[str, Any]
 
@@ -48,26 +51,37 @@ def makes(name: str, *each: object, argument: str = "path") -> Reply:
     return Reply(calls=tuple(RawCall(id=f"r{n}", name=name, arguments=one) for n, one in enumerate(made)))
 
 
-def turn(policy: str, *sent: Sent, cut: int = 0) -> Again:
+def exchange(wire: ServerWire, body: Sent, model: Model) -> Exchange:
+    """What a backend is asked for this request."""
+    request = wire.decode_request(msgspec.json.encode(body))
+    assert isinstance(request, ServerRequest)
+    made = exchange_of(wire, Envelope(id="x", created=1, request=request), model, Forwarded())
+    assert isinstance(made, Exchange)
+    return made
+
+
+def turn(policy: str, *sent: Sent, cut: int = 0) -> Exchange:
     """A session with these messages, of which the model is not shown so many at the beginning."""
     body = {"model": "m", "messages": [{"role": "user", "content": "Go."}, *sent], "tools": TOOLS}
-    request = CHAT.decode_request(msgspec.json.encode(body))
-    assert isinstance(request, ServerRequest)
-    judge = ReplyJudges(max_retries=1, search_text=True).of(request, policy_from_toml(policy).general)
-    ledger = judge.applied.ledger(request.history)
-    shown = msgspec.structs.replace(request, history=request.history[cut:])
-    state = msgspec.structs.replace(
-        opening(shown, 1, asked=True, ledger=ledger), cleared=judge.applied.record(request.history, shown.history)
-    )
-    made = Turn(given=request, request=shown, judge=judge, setup=Setup(), model="", same=True, constrains=False)
-    return Again(turn=made, state=state, request=Request())
+    made = exchange(CHAT, body, model_of("chat", policy))
+    assert made.asked is not None
+    shown = replace(made.request, history=made.request.history[cut:])
+    cleared = made.asked.judge.applied.record(made.request.history, shown.history)
+    state = replace(made.asked.state, history=shown.history, cleared=cleared)
+    return replace(made, shaped=replace(made.shaped, request=shown), asked=replace(made.asked, state=state))
 
 
-def answered(asked: Again, reply: Reply) -> Reply:
+def first(made: Exchange, reply: Reply) -> Judgement:
+    """The judgement of the first reply."""
+    assert made.asked is not None
+    return judged(made, made.asked, reply)
+
+
+def answered(made: Exchange, reply: Reply) -> Reply:
     """What the client gets where the model always replies so."""
-    step: Judgement = asked
+    step = first(made, reply)
     while isinstance(step, Again):
-        step = judged(step, reply)
+        step = judged(made, step, reply)
     return step.reply
 
 
@@ -83,8 +97,8 @@ def test_a_call_that_a_result_puts_into_the_models_mouth_is_never_handed_on(text
 
 def test_a_call_of_the_models_own_beside_it_is() -> None:
     own = COPIED.replace("edit", "read").replace("all of it", "b")
-    asked = turn("", says(call("read", path="a")), result(f"A page that says {COPIED}"))
-    assert [made.name for made in answered(asked, Reply(text=COPIED + own)).calls] == ["read"]
+    made = turn("", says(call("read", path="a")), result(f"A page that says {COPIED}"))
+    assert [each.name for each in answered(made, Reply(text=COPIED + own)).calls] == ["read"]
 
 
 def test_a_result_is_no_evidence_for_what_it_repeats_of_its_own_call_though_another_has_its_id() -> None:
@@ -117,7 +131,7 @@ def test_of_a_reply_that_rules_are_for_the_first_calls_go_on() -> None:
     assert answered(turn(after), makes("edit", *(f"{n}.txt" for n in range(5000)))).calls == ()
 
 
-def work(asked: Again, reply: Reply) -> int:
+def work(made: Exchange, reply: Reply) -> int:
     """Calls of functions while the reply is judged."""
     calls = 0
 
@@ -125,24 +139,24 @@ def work(asked: Again, reply: Reply) -> int:
         nonlocal calls
         calls += event in ("call", "c_call")
 
-    assert isinstance(judged(asked, reply), Again | Exhausted)
+    assert isinstance(first(made, reply), Again | Exhausted)
     before = sys.getprofile()
     sys.setprofile(called)
     try:
-        judged(asked, reply)
+        first(made, reply)
     finally:
         sys.setprofile(before)
     return calls
 
 
-def edits(size: int) -> tuple[Again, Reply]:
+def edits(size: int) -> tuple[Exchange, Reply]:
     """Calls that need one of many reads, and have none."""
     policy = '[tools.edit]\nprerequisites = [{ tool = "read", match_arg = "path" }]'
     reads = [m for n in range(16 * size) for m in (says(call("read", path=f"{n}.txt")), result("x"))]
     return turn(policy, *reads), makes("edit", *(f"other {n}" for n in range(2 * size)))
 
 
-def picks(size: int) -> tuple[Again, Reply]:
+def picks(size: int) -> tuple[Exchange, Reply]:
     """A call with many values, all but one of which many results show."""
     policy = '[tools.pick]\ngrounded = "paths"'
     found = [m for n in range(8 * size) for m in (says(call("search", q=".")), result(f'{{"path":"p{n}"}}'))]
@@ -151,15 +165,15 @@ def picks(size: int) -> tuple[Again, Reply]:
 
 @pytest.mark.parametrize("session", [edits, picks])
 def test_what_a_reply_costs_does_not_grow_with_its_calls_times_the_session(
-    session: Callable[[int], tuple[Again, Reply]],
+    session: Callable[[int], tuple[Exchange, Reply]],
 ) -> None:
     assert work(*session(16)) < 8 * work(*session(4))
 
 
 def test_nobody_looks_for_more_than_a_thousand_values_of_an_argument() -> None:
-    asked = turn('[tools.pick]\ngrounded = "paths"', says(call("search", q=".")), result("p0"))
-    many = work(asked, makes("pick", [f"x{n}" for n in range(4000)], argument="paths"))
-    assert many < 4 * work(asked, makes("pick", [f"x{n}" for n in range(1000)], argument="paths"))
+    made = turn('[tools.pick]\ngrounded = "paths"', says(call("search", q=".")), result("p0"))
+    many = work(made, makes("pick", [f"x{n}" for n in range(4000)], argument="paths"))
+    assert many < 4 * work(made, makes("pick", [f"x{n}" for n in range(1000)], argument="paths"))
 
 
 def test_a_failed_call_whose_arguments_are_no_object_breaks_no_later_offer() -> None:
@@ -171,10 +185,5 @@ def test_a_failed_call_whose_arguments_are_no_object_breaks_no_later_offer() -> 
     ]
     tools = [{"name": name, "input_schema": schema} for name in ("read", "edit")]
     body = {"model": "m", "max_tokens": 9, "messages": told, "tools": tools}
-    request = MESSAGES.decode_request(msgspec.json.encode(body))
-    assert isinstance(request, ServerRequest)
-    policy = policy_from_toml('required_steps = ["read"]\nterminal_tool = "edit"').general
-    judge = ReplyJudges(max_retries=2, search_text=True).of(request, policy)
-    state = opening(request, 2, asked=True, ledger=judge.applied.ledger(request.history))
-    asked = Turn(given=request, request=request, judge=judge, setup=Setup(), model="", same=True, constrains=True)
-    assert answered(Again(turn=asked, state=state, request=Request()), makes("edit", "a")).calls == ()
+    model = model_of("constrains", 'required_steps = ["read"]\nterminal_tool = "edit"')
+    assert answered(exchange(MESSAGES, body, replace(model, verbatim="messages")), makes("edit", "a")).calls == ()

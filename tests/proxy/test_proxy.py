@@ -5,6 +5,7 @@ import io
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import aiohttp
@@ -16,8 +17,9 @@ from forge.door.asgi import Asked, Message, Scope
 from forge.errors import ForgeError
 from forge.proxy import ProxyOptions, ProxyServer
 from forge.proxy.app import App, NotedOutlet, Route
-from forge.proxy.info import Tally
+from forge.proxy.info import count
 from forge.proxy.policy_file import policy_from_toml
+from forge.telemetry.prometheus import Metrics
 from forge.testing import Scripted
 from stages.options import OptionError
 from tests.scripted_model import Line, ScriptedModel, chunk, completion, hanging, streamed, whole
@@ -576,11 +578,11 @@ async def test_a_request_that_fails_within_is_answered_counted_and_logged(
     async def send(message: Message) -> None:
         sent.append(message)
 
-    tally = Tally()
-    app = App({"/models": Route({"GET": broken})}, {}, ProxyOptions(), tally.count)
+    series = Metrics()
+    app = App({"/models": Route({"GET": broken})}, {}, ProxyOptions(), partial(count, series))
     scope: Scope = {"type": "http", "method": "GET", "path": "/v1/models", "headers": [], "query_string": b""}
     await app(scope, receive, send)
     assert sent[0]["status"] == 500
     assert b"see its log" in sent[1]["body"]
-    assert 'forge_requests_total{path="/models",status="500"} 1' in tally.metrics(0, 0)
+    assert 'forge_requests_total{path="/models",status="500"} 1' in series.text().decode()
     assert [record.message for record in caplog.records if record.exc_info] == ["GET /models failed"]

@@ -212,13 +212,7 @@ async def test_a_policy_that_has_nothing_to_change_leaves_every_byte() -> None:
         msgspec.json.encode([{"role": "system", "content": "Current date: 2026-11-22"}, ASK]),
         msgspec.json.encode([LOOK]),
     )
-    shaping = {
-        "hide_tools": "fly*",
-        "volatile": "normalise",
-        "reasoning_in_history": "drop",
-        "reasoning_in_replies": "strip",
-        "context_tokens": 9000,
-    }
+    shaping = {"hide_tools": "fly*", "reasoning_in_replies": "strip", "context_tokens": 9000}
     reply = (
         b'{"id":"a", "object":"chat.completion","created":1,"model":"m" , "choices":[{"index":0,"message":%b,%b}]}'
         % (
@@ -290,15 +284,6 @@ async def test_thinking_is_asked_for_or_not_where_the_client_says_nothing() -> N
         assert there.model.body(0)["think"] is True
 
 
-async def test_earlier_reasoning_is_dropped_and_nothing_else() -> None:
-    thought = {"role": "assistant", "reasoning_content": "Hm.", "content": "<think>Hm.</think>Well.", "odd": 1}
-    messages = [ASK, thought, {"role": "user", "content": "<think>Mine.</think>And?"}]
-    async with behind(HI, policy=policy(reasoning_in_history="drop")) as there:
-        await there.post("/v1/chat/completions", asked(messages=messages))
-        left = there.model.body(0)["messages"]
-        assert left == [ASK, {"role": "assistant", "content": "Well.", "odd": 1}, messages[2]]
-
-
 @pytest.mark.parametrize("tools", [[LOOK], []])
 async def test_reasoning_is_stripped_from_replies_and_streams(tools: list[object]) -> None:
     reply = completion("hi")
@@ -311,32 +296,6 @@ async def test_reasoning_is_stripped_from_replies_and_streams(tools: list[object
         assert (b"Hm." in told, b'"content":"hi"' in told) == (False, True)
         body = {"model": "m", "max_tokens": 9, "messages": [ASK], "stream": True}
         assert b"Hm." not in await all_of(there, body, "/v1/messages")
-
-
-async def test_volatile_lines_are_the_same_in_every_request_where_the_policy_wants_it() -> None:
-    """The clock goes from lines that tell it; a list of texts is one text; what the user says stays to the letter."""
-
-    def body(clock: str, content: object) -> dict[str, Any]:
-        user = {"role": "user", "content": f"Current time: {clock}"}
-        return asked(messages=[{"role": "system", "content": content, "odd": 1}, user])
-
-    async with behind(HI, HI, HI, policy=policy(volatile="normalise")) as there:
-        await there.post("/v1/chat/completions", body("09:10", "Be brief.\nCurrent time: 2026-11-22T09:10:11Z"))
-        parts = [
-            {"type": "text", "text": "Be brief."},
-            {"type": "text", "text": "Current time: 2026-11-22T12:00:01Z"},
-        ]
-        await there.post("/v1/chat/completions", body("12:00", parts))
-        first, second = (there.model.body(number)["messages"] for number in range(2))
-        assert first[0] == second[0]
-        assert first[0] == {"role": "system", "content": "Be brief.\nCurrent time: 2026-11-22", "odd": 1}
-        assert second[1]["content"] == "Current time: 12:00"
-        system = [
-            {"type": "text", "text": "x-anthropic-billing-header: cc_version=2.1; cch=3f2a;"},
-            {"type": "text", "text": "You are Claude Code."},
-        ]
-        await there.post("/v1/messages", {"model": "m", "max_tokens": 9, "messages": [ASK], "system": system})
-        assert there.model.body(2)["messages"][0]["content"] == "You are Claude Code."
 
 
 RESPONDED = completion(None, ("respond", '{"message": "It is a tree."}'))

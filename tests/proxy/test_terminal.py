@@ -16,8 +16,9 @@ from msgspec.structs import replace
 
 from forge.backends import named
 from forge.cli.proxy import KEPT, Display, Shown, ToDisplay
+from forge.observation import Notes
 from forge.proxy import ProxyOptions, ProxyServer
-from forge.proxy.passage import Notes, Passage, summary_line
+from forge.proxy.passage import Passage, summary_line
 from stages.effect import Usage
 from tests.proxy.test_cli import ROOT, address
 from tests.proxy.test_proxy import asked

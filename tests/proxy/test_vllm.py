@@ -9,8 +9,10 @@ from typing import Any
 
 import anthropic
 import httpx
+import msgspec
 import openai
 import pytest
+from msgspec.structs import replace
 
 from forge.backends import named
 from forge.cli import main
@@ -19,6 +21,9 @@ from forge.proxy.exchange import MOST_CUTS
 from forge.proxy.judges import ReplyJudges
 from forge.proxy.model import ToolFallback
 from stages.effect import Fault
+from stages.wire.server.request import ServerRequest
+from stages.wire.server_wires import CHAT
+from tests.decisions.turning import model_of
 from tests.fake_vllm import QUESTION, fake_vllm, recorded, tokens_of
 from tests.proxy.test_clients import NOBODY
 from tests.proxy.test_proxy import behind
@@ -326,11 +331,20 @@ async def test_tokens_are_counted_by_vllms_own_tokenizer_with_its_template_and_t
 
 
 def test_of_many_models_that_refuse_tools_the_last_are_remembered() -> None:
-    fallback = ToolFallback(ReplyJudges(max_retries=1, search_text=True), ("no tools",))
+    judges = ReplyJudges(max_retries=1, search_text=True)
+    fallback = ToolFallback(judges=judges, words=("no tools",), always=False)
+    model = replace(model_of("chat", ""), fallback=fallback)
     refusal = Fault(kind="status", status=400, detail="", body="no tools here")
+
+    def asked_for(number: int) -> ServerRequest:
+        body = {"model": f"model-{number}", "messages": ASK, "tools": TOOLS}
+        request = CHAT.decode_request(msgspec.json.encode(body))
+        assert isinstance(request, ServerRequest)
+        return request
+
     for number in range(300):
-        assert fallback.learns(f"model-{number}", refusal)
-    known = [number for number in range(300) if fallback.applies_to(f"model-{number}")]
+        assert model.after_refusal(asked_for(number), refusal)
+    known = [number for number in range(300) if model.asked_about(asked_for(number)) is not model]
     assert known == list(range(300 - len(known), 300))
     assert len(known) > 100
 

@@ -9,17 +9,18 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
-from forge.connection import Setup
-from forge.proxy.judges import ReplyJudges
-from forge.proxy.policy_file import policy_from_toml
-from forge.proxy.turn import Again, Turn, judged, opening
-from stages.effect import RawCall, Reply, Request
+from forge.proxy.exchange import Again, Exchange, exchange_of
+from forge.proxy.turn import judged
+from forge.proxy.upstream import Forwarded
+from stages.effect import RawCall, Reply
 from stages.message import Assistant, History, Tool, ToolCall
 from stages.wire.server.errors import RequestError
 from stages.wire.server.streams import Envelope
 from stages.wire.server.translation import refusal
 from stages.wire.server_wires import CHAT, MESSAGES, RESPONSES, ServerWire
+from tests.decisions.turning import model_of
 
 POLICY = """
 required_steps = ["read", "test"]
@@ -156,8 +157,7 @@ def answered(history: History) -> list[tuple[ToolCall, Tool]]:
 
 @pytest.mark.parametrize("scope", ["session", "answer"])
 def test_forged_sessions(scope: str) -> None:
-    forger, judges = Forger(7), ReplyJudges(max_retries=2, search_text=True)
-    policy = policy_from_toml(f'scope = "{scope}"\n{POLICY}').general
+    forger, model = Forger(7), model_of("constrains", f'scope = "{scope}"\n{POLICY}')
     outcomes: Counter[str] = Counter()
     kinds: list[tuple[ServerWire, Any]] = [
         (CHAT, forger.chat),
@@ -170,7 +170,7 @@ def test_forged_sessions(scope: str) -> None:
         if isinstance(request, RequestError) or refusal(request):
             outcomes["refused"] += 1
             continue
-        judge = judges.of(request, policy)
+        judge = model.judges.of(request, model.policy.general)
         ledger = judge.applied.ledger(request.history)
         pairs = answered(request.history)
         assert not Counter(one.name for one in ledger.successes) - Counter(call.name for call, _ in pairs)
@@ -178,11 +178,15 @@ def test_forged_sessions(scope: str) -> None:
             passed = sum(call.name == "test" and "failed" not in answer.text for call, answer in pairs)
             assert sum(one.name == "test" for one in ledger.successes) <= passed
         same = wire is not RESPONSES and forger.any([True, False])
-        turn = Turn(given=request, request=request, judge=judge, setup=Setup(), model="m", same=same, constrains=True)
-        state = opening(request, 2, asked=True, ledger=ledger)
-        step: Any = Again(turn=turn, state=state, request=Request())
+        answering = replace(model, verbatim=request.protocol if same else None)
+        exchange = exchange_of(wire, Envelope(id="x", created=1, request=request), answering, Forwarded())
+        assert isinstance(exchange, Exchange)
+        step: Any = exchange.asked
+        if step is None:
+            outcomes["unjudged"] += 1
+            continue
         while isinstance(step, Again):
-            step = judged(step, forger.reply())
-        wire.encode_reply(step.reply, Envelope(id="x", created=1, request=request))
+            step = judged(exchange, step, forger.reply())
+        wire.encode_reply(step.reply, exchange.envelope)
         outcomes[type(step).__name__] += 1
     assert min(outcomes[one] for one in ("Accepted", "Exhausted", "refused")) > 100, outcomes

@@ -1,6 +1,6 @@
 """A client's request in one form for all protocols, and changes to its body."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
@@ -145,17 +145,6 @@ def with_missing_fields(request: ServerRequest, more: Mapping[str, object]) -> S
             own: dict[str, Raw] = decode(_fields, bytes(given[name]))
             changes[name] = {**value, **own}
     return with_fields(request, changes) if changes else request
-
-
-def changed_messages(request: ServerRequest, change: Callable[[dict[str, Raw]], dict[str, Raw]]) -> dict[str, object]:
-    """The field `messages` with the changed messages; empty if none changes."""
-    given = decode(_raws, bytes(fields(request)["messages"]))
-    messages = [decode(_fields, bytes(raw)) for raw in given]
-    changed = [change(message) for message in messages]
-    if changed == messages:
-        return {}
-    triples = zip(given, messages, changed, strict=True)
-    return {"messages": [raw if old == new else Raw(msgspec.json.encode(new)) for raw, old, new in triples]}
 
 
 # Custom tools take text instead of JSON. The model is shown a function with one argument, `input`.
