@@ -77,6 +77,8 @@ def llama(path: str, body: Json) -> Told:
                     "chat_template_caps": {"supports_tools": True},
                 }
             )
+        case "/apply-template":
+            return told({"prompt": json.dumps(body)})
         case "/tokenize":
             return told({"tokens": [14990, 1879]})
     if words(body) > 4096:

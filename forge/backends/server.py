@@ -1,6 +1,5 @@
 """A server at an address: examined, then connected to."""
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -149,7 +148,7 @@ class Server:
             tokenizer = Tokenizer(http, self._base.removesuffix("/v1"), model=model, takes=takes)
             rate = await tokenizer.tokens_per_character() if profile.tokenizer else None
             context, most = await self._context(http, profile, about, model)
-            setup = await self._setup(profile, about, context)
+            setup = await self._setup(http, profile, about, context)
             setup = replace(setup, because=because, tokens_per_character=rate)
             _log.info(
                 "%s is taken for %s: mode %s, %d tokens of context (%s)",
@@ -174,7 +173,7 @@ class Server:
             count = None if rate is None else tokenizer.count
             yield Connection(setup, send, stream=send, count=count, endpoint=self._endpoint(profile, about, most))
 
-    async def _setup(self, profile: Profile, about: About, context: int) -> Setup:
+    async def _setup(self, http: httpx.AsyncClient, profile: Profile, about: About, context: int) -> Setup:
         """The setup from profile, server and user options. ForgeError if they contradict each other."""
         check_mode(self._mode, profile)
         model = self._first(about)
@@ -191,7 +190,7 @@ class Server:
             # It brings the grammars of calls, and of most servers there is no template to read.
             from forge.backends.template import examined  # noqa: PLC0415
 
-            template = await asyncio.to_thread(examined, shown)
+            template = await examined(http, self._base.removesuffix("/v1"), model, shown)
             markers, alternating = template.markers, template.alternating
         return Setup(
             mode=mode,

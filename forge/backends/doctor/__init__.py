@@ -1,7 +1,5 @@
 """The doctor: tests what a server supports, and derives a profile."""
 
-import asyncio
-
 import httpx
 
 from forge.backends.doctor.examination import Address, ProbeWatch, Visit, address, choose, examine, reason, unwatched
@@ -9,6 +7,7 @@ from forge.backends.doctor.facts import IDENTIFY, Facts, Finding, Probe, about
 from forge.backends.doctor.probes import BASICS, LIMITS, TOOLCALLS, WAYS
 from forge.backends.profile import Profile, named_profile
 from forge.backends.recognition import SERVER_KINDS, addressed
+from forge.backends.template import examined
 from forge.errors import ForgeError
 
 __all__ = [
@@ -37,8 +36,8 @@ async def consult(
     first = await examine(client, where, IDENTIFY, known(where, model), watch, seconds=seconds)
     if first.facts.fatal:
         return first
-    # In a thread, because it renders the chat template.
-    told = await asyncio.to_thread(lambda: tuple(about(first.facts)))
+    seen = await examined(client, where.root, first.facts.model, first.facts.template or "")
+    told = tuple(about(first.facts, seen))
     for finding in told:
         watch(finding)
     rest = await examine(client, where, PROBES, first.facts, watch, seconds=seconds)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from forge.backends.endpoints import ModelList, OllamaModel, Props, ServerVersion, StudioModelList
 from forge.backends.questions import ServerAnswer, decoded
 from forge.backends.recognition import About, ServerKind, context_of, kind_of
-from forge.backends.template import examined
+from forge.backends.template import Template
 
 # Questions, answers, findings and facts.
 
@@ -255,8 +255,8 @@ NAMES = {
 }
 
 
-def about(facts: Facts) -> Iterator[Finding]:
-    """The findings about the server's identity."""
+def about(facts: Facts, seen: Template) -> Iterator[Finding]:
+    """The findings about the server's identity; `seen` is what its template reveals."""
     came = " ".join(filter(None, (NAMES[facts.kind], facts.build)))
     means = f"known because {facts.known_by}" if facts.known_by else "nothing about it is taken for granted"
     yield Finding(topic="server", asked=_ASKED, verdict="yes" if facts.known_by else "unclear", came=came, means=means)
@@ -271,7 +271,6 @@ def about(facts: Facts) -> Iterator[Finding]:
         means = "requests wait for one another" if facts.slots == 1 else f"{facts.slots} requests run at the same time"
         yield Finding(topic="slots", asked="GET /props", verdict="yes", came=str(facts.slots), means=means)
     if facts.template is not None:
-        seen = examined(facts.template)
         turns = ", wants roles in turn" if seen.alternating else ""
         came, means, does = f"has no place for tools{turns}", "`tools` would be ignored silently", ""
         if facts.template_tools:
