@@ -184,7 +184,7 @@ class Server:
             )
             mode = "prompted"
         made = recommended(model) if self._model_sampling else Sampling()
-        shown = about.props.chat_template if about.props else None
+        shown = about.template
         markers, alternating = None, False
         if shown:
             # It brings the grammars of calls, and of most servers there is no template to read.
@@ -218,7 +218,7 @@ class Server:
             has_key=any(name in HEADERS | {profile.key_header} for name in self._headers),
             model=self._model,
             instead=about.instead_of(self._model),
-            slots=(about.props.total_slots if about.props else None) or 0,
+            slots=about.slots or 0,
             context_limit=most,
             hidden=self._hidden,
             timeout=self._timeout,
@@ -250,7 +250,7 @@ class Server:
 
         listed = about.listed()
         build = listed.owned_by if listed else ""
-        return await consulted(http, self._base, Subject(url=self._base, model=self._first(about), build=build))
+        return await consulted(http, self._base, Subject(url=self._base, model=self._first(about), build=build), about)
 
     def _first(self, about: About) -> str:
         """The model to use: the user's choice, otherwise the first that the server lists."""

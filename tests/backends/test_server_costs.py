@@ -11,9 +11,8 @@ from returns.result import Success
 import forge
 from forge import Workflow, tool
 from forge.backends import Server
-from forge.backends.doctor import address
 from forge.backends.doctor.examination import examine
-from forge.backends.doctor.facts import IDENTIFY
+from forge.backends.doctor.facts import MODELS
 from forge.backends.http_client import client
 from forge.backends.questions import MOST, Tokenizer, ask
 from forge.connection import Connection
@@ -78,7 +77,7 @@ def test_what_a_server_says_of_itself_is_read_to_a_bound_and_never_unpacked(serv
 def test_the_doctor_reads_to_a_bound_too(server: str, how: str) -> None:
     async def go() -> None:
         async with client(server) as http:
-            visit = await examine(http, address(f"{server}/{how}/models/v1"), IDENTIFY[:1])
+            visit = await examine(http, f"{server}/{how}/models/v1", (MODELS,))
         assert visit.findings[0].verdict == "no"
 
     asyncio.run(go())
