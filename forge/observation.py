@@ -217,7 +217,7 @@ def quietly(act: Callable[[], _T], otherwise: _T, told: str, log: logging.Logger
     """What the act returns; `otherwise` if it raises. That is logged once for each place, with its traceback."""
     try:
         return act()
-    except Exception as error:  # noqa: BLE001 - code of others
+    except Exception as error:
         *_, (frame, line) = traceback.walk_tb(error.__traceback__)
         place = frame.f_code.co_filename, line
         if place not in _reported:

@@ -105,6 +105,7 @@ class Server:
             name = self._profile.name
             raise ForgeError(f"{name} needs a model: give model=…, or on the command line {name}:MODEL")
         self._model = model
+        self._options = options
         self._mode: Mode | Literal["auto"] = options.get("mode", "auto")
         check_mode(self._mode, self._profile)
         # Without a profile there is no default address, so no key is read from the environment.
@@ -113,11 +114,7 @@ class Server:
         self._hidden, self._keys = secrets(self._headers, known), keys(self._headers, known.key_header)
         self._sampling = options.get("sampling") or Sampling()
         check_sampling(self._sampling, known)
-        self._model_sampling = options.get("model_sampling", False)
-        self._context_tokens = options.get("context_tokens")
-        self._form: FormName = options.get("form", "json")
         self._timeout, self._total = options.get("timeout", 300.0), options.get("total_timeout", TOTAL)
-        self._retry, self._probe = options.get("retry"), options.get("probe", True)
         self._proxy, self._verify = options.get("proxy"), options.get("verify", True)
 
     def __repr__(self) -> str:
@@ -161,7 +158,7 @@ class Server:
             send = sender(
                 http,
                 self._root(profile),
-                self._retry,
+                self._options.get("retry"),
                 wire(setup.dialect),
                 hidden=self._hidden,
                 keys=self._keys,
@@ -183,7 +180,7 @@ class Server:
                 "the model's chat template has no tools, so the server would ignore them; the mode is prompted"
             )
             mode = "prompted"
-        made = recommended(model) if self._model_sampling else Sampling()
+        made = recommended(model) if self._options.get("model_sampling") else Sampling()
         shown = about.template
         markers, alternating = None, False
         if shown:
@@ -204,7 +201,7 @@ class Server:
             formats=profile.formats,
             alternating=alternating if profile.alternating is None else profile.alternating,
             dialect=wire(profile.dialect(context)).dialect,
-            form=self._form,
+            form=self._options.get("form", "json"),
         )
 
     def _endpoint(self, profile: Profile, about: About, most: int) -> Endpoint:
@@ -243,7 +240,7 @@ class Server:
             # The refusal of the first request may not say so: MAX's is "Value error.", transformers serve's a bare 500.
             some = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
             _log.warning("%s does not list the model %s; it lists %s", self._base, self._model, some)
-        if self._mode != "auto" or not self._probe:
+        if self._mode != "auto" or not self._options.get("probe", True):
             return named_profile("openai-compatible"), "not asked"
         # Not needed for a known server.
         from forge.backends.doctor.examination import Subject, consulted  # noqa: PLC0415
@@ -266,7 +263,7 @@ class Server:
 
         ForgeError if the user wants more than the server has.
         """
-        wished = self._context_tokens
+        wished = self._options.get("context_tokens")
         default = wished or profile.context_tokens or DEFAULT_CONTEXT
         match profile.context:
             case "props" | "models":
