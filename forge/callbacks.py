@@ -35,7 +35,7 @@ def placed(function: Callable[_P, _R], place: _Place, *kinds: type) -> Callable[
             returned = function(*args, **kwargs)
         # A user's function may raise anything, and they need to know which one it was.
         except Exception as error:
-            raise _failed(function, place, error) from error
+            raise failed(function, place, error) from error
         if not isinstance(returned, kinds):
             wanted = " or ".join("None" if kind is type(None) else kind.__name__ for kind in kinds)
             sentence = f"returned {repr(returned)[:200]}; it must return {wanted}"
@@ -60,22 +60,6 @@ def placed_guard(guard: Guard, place: _Place) -> Guard:
     return called
 
 
-def placed_async(
-    function: Callable[_P, Awaitable[_R]], place: _Place, own: Callable[..., object] | None = None
-) -> Callable[_P, Awaitable[_R]]:
-    """The async function, raising CallbackError if it raises. `own`: the user's function, if wrapped."""
-
-    async def called(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        try:
-            return await function(*args, **kwargs)
-        except CallbackError:
-            raise
-        except Exception as error:
-            raise _failed(own or function, place, error) from error
-
-    return called
-
-
 def placed_stage(stage: Stage, place: _Place) -> Stage:
     """The stage, raising CallbackError if it raises or returns neither a State nor a Halt."""
 
@@ -85,7 +69,7 @@ def placed_stage(stage: Stage, place: _Place) -> Stage:
         except StageError as error:
             raise CallbackError(f"{place}: {error}. {ADVICE}", place) from error
         except Exception as error:
-            raise _failed(stage, place, error) from error
+            raise failed(stage, place, error) from error
 
     called.__qualname__ = name_of(stage)
     return called
@@ -94,7 +78,8 @@ def placed_stage(stage: Stage, place: _Place) -> Stage:
 ADVICE = "Fix it, then resume the run from this error's `state` (forge.resume)."
 
 
-def _failed(function: Callable[..., object], place: _Place, error: Exception) -> CallbackError:
+def failed(function: Callable[..., object], place: _Place, error: Exception) -> CallbackError:
+    """The error for a function of the user's that raised."""
     sentence = f"raised {type(error).__name__}: {error}{_line(error.__traceback__)}"
     return CallbackError(f"{_named(function, place)} {sentence}. {ADVICE}", place)
 

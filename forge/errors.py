@@ -157,13 +157,6 @@ class StoppedError(ForgeError):
     """A rule of the workflow's own, such as a guard or a stage, ended the run."""
 
 
-class WorkerStopped(ForgeError):  # noqa: N818 - what happened is in the name
-    """The slot worker was stopped before the job finished."""
-
-    def __init__(self) -> None:
-        super().__init__("the slot worker was stopped before this job was finished; it will not run")
-
-
 class WorkflowCancelledError(ForgeError):
     """The user cancelled the run."""
 

@@ -166,7 +166,9 @@ _observers: tuple[Observer, ...] = ()
 _NONE: Mapping[str, str] = {}
 
 _reported: set[tuple[str, int]] = set()
-"""Places where observers have failed, by file and line."""
+"""Places where observers and listeners have failed, by file and line."""
+
+_TELEMETRY = "telemetry failed"
 
 
 def observe_with(observer: Observer) -> Callable[[], None]:
@@ -197,7 +199,7 @@ class Observed:
     def __enter__(self) -> Self:
         """Tell the observers that it begins."""
         if _observers:
-            begun = (_safely(lambda one=one: one.begin(self._what), None) for one in _observers)  # type: ignore[misc]
+            begun = (quietly(lambda one=one: one.begin(self._what), None, _TELEMETRY) for one in _observers)  # type: ignore[misc]
             self._endings = tuple(filter(None, begun))
         return self
 
@@ -207,37 +209,38 @@ class Observed:
         """Tell them that it has ended."""
         outcome = self.outcome if error is None else error
         for ending in reversed(self._endings):
-            _safely(lambda: ending.end(outcome), None)  # noqa: B023 - called here
+            quietly(lambda: ending.end(outcome), None, _TELEMETRY)  # noqa: B023 - called here
 
     def first(self) -> None:
         """The first chunk of a stream has arrived."""
         for ending in self._endings:
-            _safely(ending.first, None)
+            quietly(ending.first, None, _TELEMETRY)
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:
         """Headers for requests made on its behalf."""
-        return tuple(pair for one in self._endings for pair in _safely(lambda: one.headers, _NONE).items())  # noqa: B023
+        return tuple(pair for one in self._endings for pair in quietly(lambda: one.headers, _NONE, _TELEMETRY).items())  # noqa: B023
 
 
 def tell(what: Stamped | Retry) -> None:
     """Tell every observer."""
     for observer in _observers:
-        _safely(lambda: observer.tell(what), None)  # noqa: B023 - called here
+        quietly(lambda: observer.tell(what), None, _TELEMETRY)  # noqa: B023 - called here
 
 
 def outgoing() -> dict[str, str]:
     """Headers for any request sent from the current context."""
-    return {name: text for one in _observers for name, text in _safely(one.headers, _NONE).items()}
+    return {name: text for one in _observers for name, text in quietly(one.headers, _NONE, _TELEMETRY).items()}
 
 
-def _safely(act: Callable[[], _T], otherwise: _T) -> _T:
+def quietly(act: Callable[[], _T], otherwise: _T, told: str, log: logging.Logger = _log) -> _T:
+    """What the act returns; `otherwise` if it raises. That is logged once for each place, with its traceback."""
     try:
         return act()
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
         *_, (frame, line) = traceback.walk_tb(error.__traceback__)
         place = frame.f_code.co_filename, line
         if place not in _reported:
             _reported.add(place)
-            _log.exception("telemetry failed, and the work goes on without it; this is reported once")
+            log.exception("%s, and the work goes on without it; this is reported once", told)
         return otherwise

@@ -12,29 +12,13 @@ from functools import partial
 
 from tests.serving import process
 
-TEMPLATES = {
-    "loops": "{% for a in range(9999) %}{% for b in range(9999) %}{% for c in range(9999) %}{% endfor %}" * 9
-    + "{% endfor %}{% endfor %}" * 9,
-    "long": "{{ 'a' * 10**9 }}",
-    "doubled": "{% set ns = namespace(a='ab') %}{% for i in range(40) %}{% set ns.a = ns.a ~ ns.a %}{% endfor %}",
-    "nested": "{% set ns = namespace(a=[]) %}{% for i in range(60) %}{% set ns.a = [ns.a, ns.a] %}{% endfor %}"
-    "{{ ns.a | tojson }}",
-    "power": "{{ 9 ** 9 ** 9 ** 9 }}",
-    "break": "{% break %}",
-    "deep": "{{ " + "(" * 20_000 + "1" + ")" * 20_000 + " }}",
-    "digits": "{{ " + "9" * 100_000 + " }}",
-    "blocks": "{% if 1 %}" * 200 + "{% endif %}" * 200,
-    "recursive": "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
-    "attributes": "{{ ''.__class__.__mro__[1].__subclasses__() }}",
-    "surrogate": "{{ '\\ud800' }}",
-}
 PLAIN = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>{% endfor %}"
 REPLY = {"choices": [{"message": {"role": "assistant", "content": '{"tool": "end", "args": {}}'}}]}
 
 
-def known(path: str, how: str) -> object:
-    """What an honest server says there, but for the template."""
-    props = {"default_generation_settings": {"n_ctx": 8192}, "chat_template": TEMPLATES.get(how, PLAIN)}
+def known(path: str) -> object:
+    """What an honest server says there."""
+    props = {"default_generation_settings": {"n_ctx": 8192}, "chat_template": PLAIN}
     answers = {
         "props": props,
         "models": {"data": [{"id": "m"}]},
@@ -74,7 +58,7 @@ async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
             # /HOW/WHERE/… is costly where the last part of the path is WHERE, /HOW/… everywhere.
             _, how, where, *_ = [*path.split("/"), ""]
             spoilt = how if path.endswith(where) else ""
-            answer = json.dumps(known(path, how)).encode()
+            answer = json.dumps(known(path)).encode()
             packed = f"content-encoding: {spoilt}\r\n" if spoilt in {"gzip", "br", "zstd"} else ""
             size = "" if spoilt in {"endless", "drip", "gzip", "br", "zstd"} else f"content-length: {len(answer)}\r\n"
             writer.write(f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n{packed}{size}\r\n".encode())

@@ -2,9 +2,8 @@
 
 `good`; `dies`; `illegal`: it dies as on a processor that lacks an instruction, `later`: at its first request; `leaks`
 its key and dies; `asks` which of the names in FAKE_FILE it was given, and dies; `never` ready, and connected to the
-port in FAKE_FILE meanwhile; `loading` until the file in FAKE_FILE exists; `other`, which serves another model than it
-was asked for; `deaf`: it ignores SIGTERM; `stubborn`: the same, and it has a worker that does so too, whose port it
-writes into FAKE_FILE.
+port in FAKE_FILE meanwhile; `loading` until the file in FAKE_FILE exists; `deaf`: it ignores SIGTERM; `stubborn`: the
+same, and it has a worker that does so too, whose port it writes into FAKE_FILE.
 """
 
 import json
@@ -36,7 +35,7 @@ class Handler(BaseHTTPRequestHandler):
         props = {
             "default_generation_settings": {"n_ctx": context // slots},
             "total_slots": slots,
-            "model_path": "/elsewhere.gguf" if HOW == "other" else option("-m"),
+            "model_path": option("-m"),
             "chat_template": "",
         }
         known = {"/health": {"status": "ok"}, "/props": props, "/v1/models": {"data": [{"id": option("--alias")}]}}

@@ -77,6 +77,8 @@ def llama(path: str, body: Json) -> Told:
                     "chat_template_caps": {"supports_tools": True},
                 }
             )
+        case "/apply-template":
+            return told({"prompt": json.dumps(body)})
         case "/tokenize":
             return told({"tokens": [14990, 1879]})
     if words(body) > 4096:
@@ -168,13 +170,10 @@ def liar(path: str, body: Json) -> Told:
 
 
 def fussy(path: str, body: Json) -> Told:
-    """A template without a system prompt, whose roles take turns."""
+    """A template whose roles take turns."""
     messages = body.get("messages", [])
     assert isinstance(messages, list)
-    roles = [message["role"] for message in messages]
-    if "system" in roles:
-        return refused("System role not supported", 500)
-    if roles == ["user", "user"]:
+    if [message["role"] for message in messages] == ["user", "user"]:
         return refused("Conversation roles must alternate user/assistant/user/assistant/...", 500)
     return deaf(path, body)
 
@@ -278,9 +277,8 @@ def _kind_of_question(body: Json, served: str, context: int) -> str:
             return "cut"
     if words(body) > context:
         return "overflow_prompt"
-    names = ("structured_outputs", "guided_json", "logprobs")
-    if asked := next((name for name in names if name in body), ""):
-        return asked
+    if "logprobs" in body:
+        return "logprobs"
     if "tools" not in body:
         return "plain"
     return "tools_required" if "tool_choice" in body else "tools_auto"

@@ -133,6 +133,7 @@ class ScriptedModel:
         body = await reader.readexactly(int(headers.get("content-length", "0")))
         if method == "GET" or path in self._pages or path in ("/tokenize", "/apply-template", "/api/show"):
             page = self._pages.get(path)
+            page = page(msgspec.json.decode(body)) if callable(page) else page
             return whole({} if page is None else page, 404 if page is None else 200)
         self.asked.append(body)
         self.headers.append(headers)

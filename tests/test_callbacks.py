@@ -134,12 +134,12 @@ UNWILLING: list[tuple[str, Asker, str]] = [
     (
         "writes no JSON",
         says(lambda q: Approved(digest=q.digest, edited={"a": 1})),  # type: ignore[arg-type]  # what people write
-        "edited={'a': 1}; it must be the arguments as JSON text",
+        "Expected `str | null`, got `object` - at `$.edited`",
     ),
     (
         "gives no reason",
         says(lambda q: Rejected(digest=q.digest, reason=None)),  # type: ignore[arg-type]  # what people write
-        "returned Rejected with None as text; it must be a string",
+        "Expected `str`, got `null` - at `$.reason`",
     ),
 ]
 

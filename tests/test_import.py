@@ -25,7 +25,6 @@ HEAVY = (
     "httpx",
     "hypothesis",
     "importlib.metadata",
-    "jinja2",
     "jsonschema_rs",
     "platformdirs",
     "rich",

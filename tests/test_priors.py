@@ -7,7 +7,7 @@ import pytest
 
 import forge
 from forge import Workflow, tool
-from forge.backends import Cascade
+from forge.backends import Models
 from forge.errors import ForgeError
 from forge.interpreters.scripted import Scripted, worded
 from forge.journal import measured_priors, replay
@@ -69,7 +69,7 @@ def test_what_a_larger_model_says_is_left_as_it_is(tmp_path: Path) -> None:
     workflow = Workflow("desk", tools=[route], terminal_tool="route", unsure=unsure)
     small = Scripted([says("sales", 0.6)], mode="constrained", logprobs=True)
     larger = Scripted([says("sales", 0.95)], mode="constrained", logprobs=True)
-    assert forge.run_sync(workflow, "Go.", backend=Cascade(small, larger)).unwrap().value == "sales"
+    assert forge.run_sync(workflow, "Go.", backend=Models(small, larger=larger)).unwrap().value == "sales"
 
 
 def test_priors_of_another_model_are_refused_before_anything_runs(tmp_path: Path) -> None:

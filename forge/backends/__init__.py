@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from forge.backends.anthropic import Anthropic
     from forge.backends.budget import BudgetMode, ResolvedBudget
     from forge.backends.profile import Profile
-    from forge.backends.routing import ByPurpose, Cascade
+    from forge.backends.routing import Models
     from forge.backends.server import Options, Server
     from forge.backends.servers.launch import Launch, startable
     from forge.backends.servers.server_manager import Local, ServerManager, setup_backend
@@ -19,11 +19,10 @@ __all__ = [
     "Anthropic",
     "Backend",
     "BudgetMode",
-    "ByPurpose",
-    "Cascade",
     "Connection",
     "Launch",
     "Local",
+    "Models",
     "Options",
     "Profile",
     "ResolvedBudget",
@@ -44,7 +43,7 @@ __getattr__ = later(
         "forge.backends.anthropic": ("Anthropic",),
         "forge.backends.budget": ("BudgetMode", "ResolvedBudget"),
         "forge.backends.profile": ("Profile",),
-        "forge.backends.routing": ("ByPurpose", "Cascade"),
+        "forge.backends.routing": ("Models",),
         "forge.backends.server": ("Options", "Server"),
         "forge.backends.servers.launch": ("Launch", "startable"),
         "forge.backends.servers.server_manager": ("Local", "ServerManager", "setup_backend"),

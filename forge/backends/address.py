@@ -48,14 +48,6 @@ class AsNamed:
 
 _HERE = re.compile(r"(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?(?:/.*)?", re.IGNORECASE)
 _SCHEME = re.compile(r"https?://", re.IGNORECASE)
-_NEARLY = re.compile(
-    r"(?P<scheme>[a-z][a-z0-9+.-]{1,9}:?/{1,3}|https?:)?"
-    r"(?P<host>[a-z0-9](?:[a-z0-9.-]{0,252}[a-z0-9])?|\[[0-9a-f:.]{2,45}\])?"
-    r"(?P<port>:?\d{2,5})?"
-    r"(?P<path>/[^?#]{0,200})?",
-    re.IGNORECASE,
-)
-"""A possibly misspelt address; every part has a bounded length."""
 
 
 def is_address(text: str) -> bool:
@@ -66,27 +58,6 @@ def is_address(text: str) -> bool:
 def spelt_out(text: str) -> str:
     """The address with its scheme if it is one of this machine; any other text unchanged."""
     return f"http://{text}" if _HERE.fullmatch(text) else text
-
-
-def suggested(text: str) -> str:
-    """` Did you mean http://…?` for a near-address; empty if the text is not one, or may contain a key.
-
-    For a port out of range, the valid range.
-    """
-    written = text.strip()
-    found = _NEARLY.fullmatch(f":{written}" if written.isdigit() else written)
-    if found is None:
-        return ""
-    scheme, host, port, path = (found[part] or "" for part in ("scheme", "host", "port", "path"))
-    if not (scheme or port or (path and "." in host)) or not (host or port):
-        return ""
-    if port and not 0 < int(port.lstrip(":")) < 1 << 16:
-        return " A port is a number from 1 to 65535."
-    # A wildcard listen address cannot be connected to; a bare port means this machine.
-    where = "127.0.0.1" if host in {"", "0.0.0.0"} else host  # noqa: S104
-    number = f":{port.lstrip(':')}" if port else ""
-    secure = "https" if scheme.lower().startswith(("https", "wss")) else "http"
-    return f" Did you mean {secure}://{where}{number}{path}?"
 
 
 def base_url(url: str, profile: "Profile | None") -> str:
@@ -112,7 +83,7 @@ def address_parts(given: str) -> SplitResult:
     if "@" in given:
         raise ForgeError("the server's address holds a user name or a password; pass api_key or headers instead")
     if not right:
-        raise ForgeError(f"{given!r} is not a server's address; write it like http://127.0.0.1:8080.{suggested(given)}")
+        raise ForgeError(f"{given!r} is not a server's address; write it like http://127.0.0.1:8080")
     if parts.query or parts.fragment:
         raise ForgeError("the server's address has a part after '?' or '#'; leave it out, and pass keys as headers")
     return parts

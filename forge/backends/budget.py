@@ -13,11 +13,8 @@ SMALL = 4096
 _VRAM_TIERS = ((48 * GIB, 262_144), (24 * GIB, 32_768))
 """Ollama's own tiers: https://docs.ollama.com/context-length."""
 
-_RAM_TIERS = ((32 * GIB, 32_768), (16 * GIB, 16_384), (8 * GIB, 8_192))
-"""Forge's tiers without a GPU: the cache is in main memory, and long prompts take minutes."""
-
 _ROUNDED = GIB // 2
-"""Tolerance: a 24 GB card, or a machine, reports slightly less than its nominal size."""
+"""Tolerance: a 24 GB card reports slightly less than its nominal size."""
 
 
 class BudgetMode(StrEnum):
@@ -65,12 +62,6 @@ def by_vram(hardware: HardwareProfile | None) -> ResolvedBudget:
     tokens = next((tokens for size, tokens in _VRAM_TIERS if hardware.vram_bytes + _ROUNDED >= size), SMALL)
     names = ", ".join(gpu.name for gpu in hardware.gpus)
     return ResolvedBudget(tokens=tokens, source=f"{hardware.vram_gib:.0f} GiB for models ({names}; {hardware.source})")
-
-
-def by_ram(hardware: HardwareProfile) -> ResolvedBudget:
-    """The tier for the memory of a machine without a GPU."""
-    tokens = next((tokens for size, tokens in _RAM_TIERS if hardware.ram_bytes + _ROUNDED >= size), SMALL)
-    return ResolvedBudget(tokens=tokens, source=f"no GPU, {hardware.ram_bytes / GIB:.0f} GiB of memory")
 
 
 class OllamaSays(Struct, frozen=True, kw_only=True):

@@ -1,15 +1,18 @@
 """Which server answers at an address, its models and its context, as it reports them."""
 
 from pathlib import PurePath
-from typing import Literal, get_args
+from typing import Literal, TypeVar, get_args
 
 import httpx
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from forge.backends.credentials import origin
 from forge.backends.endpoints import ListedModel, ModelList, OllamaModel, Props, ServerVersion, StudioModelList
 from forge.backends.profile import Profile, named_profile, names
 from forge.backends.questions import KNOCK, LOADING, ServerAnswer, ask
+from forge.errors import BackendError
 
 ServerKind = Literal["llama-server", "vllm", "ollama", "lm-studio", "openai", "openai-compatible"]
 """Kinds of servers, by the name of their profile."""
@@ -60,6 +63,16 @@ class About(Struct, frozen=True, kw_only=True):
                 return "" if model in names else ", ".join(names)
             case _:
                 return ""
+
+    @property
+    def template(self) -> str | None:
+        """The model's chat template; None if the server does not show it."""
+        return self.props.chat_template if self.props else None
+
+    @property
+    def slots(self) -> int | None:
+        """How many requests the server runs at the same time; None if unknown."""
+        return self.props.total_slots if self.props else None
 
     @property
     def build(self) -> str:
@@ -133,3 +146,32 @@ async def ask_about(
 
     said = (await answer(base.removesuffix("/v1") + "/props")).read(Props) if props else None
     return About(props=said, models=(await answer(base + "/models")).read(ModelList))
+
+
+_T = TypeVar("_T")
+
+
+async def identify(client: httpx.AsyncClient, base: str, model: str, about: About, *, seconds: float = KNOCK) -> About:
+    """`about`, which has the models, with all else that tells the server's kind, its version and its context.
+
+    Asks only what is still open; a question without an answer is as one to which the server has none.
+    """
+
+    async def said(path: str, form: type[_T], question: bytes | None = None) -> _T | None:
+        try:
+            return (await ask(client, base.removesuffix("/v1") + path, question, seconds=seconds, loading=0)).read(form)
+        except BackendError:
+            return None
+
+    kind, _ = kind_of(about, model)
+    if kind == "llama-server" or (kind == "openai-compatible" and not about.may_be_ollama):
+        about = replace(about, props=await said("/props", Props))
+    elif kind == "vllm":
+        about = replace(about, vllm=await said("/version", ServerVersion))
+    if kind_of(about, model)[0] == "openai-compatible":
+        about = replace(about, ollama=await said("/api/version", ServerVersion))
+    if kind_of(about, model)[0] == "openai-compatible":
+        about = replace(about, studio=await said("/api/v0/models", StudioModelList))
+    if about.ollama:
+        about = replace(about, shown=await said("/api/show", OllamaModel, msgspec.json.encode({"model": model})))
+    return about

@@ -1,7 +1,7 @@
 """Several models behind one backend: by purpose, or a larger one if the first is not sure."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from msgspec.structs import replace
 
@@ -12,53 +12,37 @@ from forge.errors import checked_options
 from stages.effect import Replied, Send, Undelivered
 from stages.state import MAIN
 
-# A model per purpose: one for the turns of a run, another for its summaries.
 
+class Models:
+    """Several backends as one: `main`, and others for what it should not do.
 
-class ByPurpose:
-    """Two backends as one: `summaries` for the workflow's `summarize`, `turns` for everything else.
-
-    Each has its own protocol, mode and sampling. If a conversation does not fit the context of `summaries`, or a
-    summary could not be used, the rest of the run is summarised by `turns`.
+    `summaries` answers the workflow's `summarize`; if a conversation does not fit its context, or a summary could not
+    be used, the rest of the run is summarised by `main`. `larger` answers what `WhenUnsure(then=AskLarger())` passes
+    on. Each has its own protocol, mode and sampling. Histories are compacted to the context of `main`.
     """
 
     @checked_options
-    def __init__(self, turns: AnyBackend, *, summaries: AnyBackend) -> None:
-        self._turns, self._summaries = turns, summaries
+    def __init__(
+        self, main: AnyBackend, *, summaries: AnyBackend | None = None, larger: AnyBackend | None = None
+    ) -> None:
+        self._main = main
+        others = {"summary": summaries, "larger": larger}
+        self._others = {name: backend for name, backend in others.items() if backend is not None}
 
     def __repr__(self) -> str:
-        """Both backends."""
-        return f"ByPurpose({self._turns!r}, summaries={self._summaries!r})"
+        """All backends."""
+        return f"Models({', '.join([repr(self._main), *(f'{name}={one!r}' for name, one in self._others.items())])})"
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Connection]:
-        """Connect to both. ForgeError if one of them cannot be reached."""
-        async with reached(self._turns).connect() as turns, reached(self._summaries).connect() as summaries:
-            yield routed(turns, summary=summaries)
-
-
-# Cascade: a small model, and a larger one for decisions that it is not sure of.
-
-
-class Cascade:
-    """Two backends as one: `larger` for what `WhenUnsure(then=AskLarger())` passes on, `small` for the rest.
-
-    Each has its own protocol, mode and sampling. Histories are compacted to the context of `small`.
-    """
-
-    @checked_options
-    def __init__(self, small: AnyBackend, larger: AnyBackend) -> None:
-        self._small, self._larger = small, larger
-
-    def __repr__(self) -> str:
-        """Both backends."""
-        return f"Cascade({self._small!r}, {self._larger!r})"
-
-    @asynccontextmanager
-    async def connect(self) -> AsyncIterator[Connection]:
-        """Connect to both. ForgeError if one of them cannot be reached."""
-        async with reached(self._small).connect() as small, reached(self._larger).connect() as larger:
-            yield routed(small, larger=larger)
+        """Connect to all. ForgeError if one of them cannot be reached."""
+        async with AsyncExitStack() as opened:
+            main = await opened.enter_async_context(reached(self._main).connect())
+            others = {
+                name: await opened.enter_async_context(reached(backend).connect())
+                for name, backend in self._others.items()
+            }
+            yield routed(main, **others)
 
 
 def routed(main: Connection, **others: Connection) -> Connection:

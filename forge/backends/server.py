@@ -1,6 +1,5 @@
 """A server at an address: examined, then connected to."""
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -106,6 +105,7 @@ class Server:
             name = self._profile.name
             raise ForgeError(f"{name} needs a model: give model=…, or on the command line {name}:MODEL")
         self._model = model
+        self._options = options
         self._mode: Mode | Literal["auto"] = options.get("mode", "auto")
         check_mode(self._mode, self._profile)
         # Without a profile there is no default address, so no key is read from the environment.
@@ -114,11 +114,7 @@ class Server:
         self._hidden, self._keys = secrets(self._headers, known), keys(self._headers, known.key_header)
         self._sampling = options.get("sampling") or Sampling()
         check_sampling(self._sampling, known)
-        self._model_sampling = options.get("model_sampling", False)
-        self._context_tokens = options.get("context_tokens")
-        self._form: FormName = options.get("form", "json")
         self._timeout, self._total = options.get("timeout", 300.0), options.get("total_timeout", TOTAL)
-        self._retry, self._probe = options.get("retry"), options.get("probe", True)
         self._proxy, self._verify = options.get("proxy"), options.get("verify", True)
 
     def __repr__(self) -> str:
@@ -149,7 +145,7 @@ class Server:
             tokenizer = Tokenizer(http, self._base.removesuffix("/v1"), model=model, takes=takes)
             rate = await tokenizer.tokens_per_character() if profile.tokenizer else None
             context, most = await self._context(http, profile, about, model)
-            setup = await self._setup(profile, about, context)
+            setup = await self._setup(http, profile, about, context)
             setup = replace(setup, because=because, tokens_per_character=rate)
             _log.info(
                 "%s is taken for %s: mode %s, %d tokens of context (%s)",
@@ -162,7 +158,7 @@ class Server:
             send = sender(
                 http,
                 self._root(profile),
-                self._retry,
+                self._options.get("retry"),
                 wire(setup.dialect),
                 hidden=self._hidden,
                 keys=self._keys,
@@ -174,7 +170,7 @@ class Server:
             count = None if rate is None else tokenizer.count
             yield Connection(setup, send, stream=send, count=count, endpoint=self._endpoint(profile, about, most))
 
-    async def _setup(self, profile: Profile, about: About, context: int) -> Setup:
+    async def _setup(self, http: httpx.AsyncClient, profile: Profile, about: About, context: int) -> Setup:
         """The setup from profile, server and user options. ForgeError if they contradict each other."""
         check_mode(self._mode, profile)
         model = self._first(about)
@@ -184,14 +180,14 @@ class Server:
                 "the model's chat template has no tools, so the server would ignore them; the mode is prompted"
             )
             mode = "prompted"
-        made = recommended(model) if self._model_sampling else Sampling()
-        shown = about.props.chat_template if about.props else None
+        made = recommended(model) if self._options.get("model_sampling") else Sampling()
+        shown = about.template
         markers, alternating = None, False
         if shown:
             # It brings the grammars of calls, and of most servers there is no template to read.
             from forge.backends.template import examined  # noqa: PLC0415
 
-            template = await asyncio.to_thread(examined, shown)
+            template = await examined(http, self._base.removesuffix("/v1"), model, shown)
             markers, alternating = template.markers, template.alternating
         return Setup(
             mode=mode,
@@ -205,7 +201,7 @@ class Server:
             formats=profile.formats,
             alternating=alternating if profile.alternating is None else profile.alternating,
             dialect=wire(profile.dialect(context)).dialect,
-            form=self._form,
+            form=self._options.get("form", "json"),
         )
 
     def _endpoint(self, profile: Profile, about: About, most: int) -> Endpoint:
@@ -219,7 +215,7 @@ class Server:
             has_key=any(name in HEADERS | {profile.key_header} for name in self._headers),
             model=self._model,
             instead=about.instead_of(self._model),
-            slots=(about.props.total_slots if about.props else None) or 0,
+            slots=about.slots or 0,
             context_limit=most,
             hidden=self._hidden,
             timeout=self._timeout,
@@ -244,14 +240,14 @@ class Server:
             # The refusal of the first request may not say so: MAX's is "Value error.", transformers serve's a bare 500.
             some = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
             _log.warning("%s does not list the model %s; it lists %s", self._base, self._model, some)
-        if self._mode != "auto" or not self._probe:
+        if self._mode != "auto" or not self._options.get("probe", True):
             return named_profile("openai-compatible"), "not asked"
         # Not needed for a known server.
         from forge.backends.doctor.examination import Subject, consulted  # noqa: PLC0415
 
         listed = about.listed()
         build = listed.owned_by if listed else ""
-        return await consulted(http, self._base, Subject(url=self._base, model=self._first(about), build=build))
+        return await consulted(http, self._base, Subject(url=self._base, model=self._first(about), build=build), about)
 
     def _first(self, about: About) -> str:
         """The model to use: the user's choice, otherwise the first that the server lists."""
@@ -267,7 +263,7 @@ class Server:
 
         ForgeError if the user wants more than the server has.
         """
-        wished = self._context_tokens
+        wished = self._options.get("context_tokens")
         default = wished or profile.context_tokens or DEFAULT_CONTEXT
         match profile.context:
             case "props" | "models":

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Unpack
 
 from forge import backends
-from forge.backends.address import is_address, suggested
+from forge.backends.address import is_address
 from forge.backends.profile import names
 from forge.backends.server import Options, Server
 from forge.connection import Backend
@@ -64,7 +64,7 @@ def named(
     possible = ", ".join(names())
     name, colon, rest = spec.partition(":")
     near = nearest(name, ("local", *names()))
-    meant = f" Did you mean {near}{colon}{rest}?" if near else suggested(spec)
+    meant = f" Did you mean {near}{colon}{rest}?" if near else ""
     raise ForgeError(
         f"there is no backend {spec!r}; write local (llama.cpp in this process), a server's address, such as "
         f"http://127.0.0.1:8080, NAME:MODEL or NAME:ADDRESS with one of these names: {possible}; or have one started, "

@@ -9,8 +9,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 from rich.text import Text
 
+from forge.backends.address import base_url
 from forge.backends.credentials import headers_for
-from forge.backends.doctor import PROBES, Address, Finding, Probe, Visit, address, consult, profile_of, reason
+from forge.backends.doctor import PROBES, Finding, Probe, Visit, consult, profile_of, reason
 from forge.backends.doctor.facts import FindingVerdict
 from forge.backends.http_client import client
 from forge.backends.profile import Profile, named_profile, to_toml
@@ -35,15 +36,15 @@ class _Report(Struct, frozen=True, kw_only=True):
     profile: Profile | None
 
     @classmethod
-    def of(cls, visit: Visit, where: Address, key_env: str) -> Self:
+    def of(cls, visit: Visit, base: str, key_env: str) -> Self:
         """The report on a visit. The profile is for that address and the key in that environment variable."""
         problem = visit.facts.fatal
         profile = None if problem else profile_of(visit)
         if profile:
-            url = where.root if WIRES[profile.wire].at_root else where.base
+            url = base.removesuffix("/v1") if WIRES[profile.wire].at_root else base
             profile = replace(profile, url=url, key_env=key_env or profile.key_env)
         return cls(
-            url=where.base,
+            url=base,
             model=visit.facts.model,
             usable=not problem,
             problem=problem,
@@ -56,13 +57,13 @@ class _Report(Struct, frozen=True, kw_only=True):
 def run_doctor(options: argparse.Namespace) -> int:
     """Examine a server; 0: it can be used, 1: it cannot."""
     console = Console(stderr=options.json)
-    where = address(options.url)
+    base = base_url(options.url, named_profile("openai-compatible"))
     refuse_unwritable("--write", options.write)
-    kind = addressed(where.base) or named_profile("openai-compatible")
-    headers = headers_for(where.base, kind, key_of(options.api_key_env, "--api-key-env"), {})
+    kind = addressed(base) or named_profile("openai-compatible")
+    headers = headers_for(base, kind, key_of(options.api_key_env, "--api-key-env"), {})
     asked = [probe for probe in PROBES if probe.tokens]
     plan = (
-        f"{where.base}: at most {len(asked)} short requests to the model, one at a time, with at most "
+        f"{base}: at most {len(asked)} short requests to the model, one at a time, with at most "
         f"{sum(probe.tokens for probe in asked)} reply tokens in total (more for a reasoning model). Nothing is "
         "changed on the server."
     )
@@ -70,14 +71,14 @@ def run_doctor(options: argparse.Namespace) -> int:
     view = _FindingsView(console)
 
     async def visit() -> Visit:
-        async with client(where.base, headers=headers, timeout=options.timeout) as http:
-            return await consult(http, where, options.model, view, seconds=options.timeout)
+        async with client(base, headers=headers, timeout=options.timeout) as http:
+            return await consult(http, base, options.model, view, seconds=options.timeout)
 
     try:
         found = asyncio.run(visit())
     finally:
         view.stop()
-    return _tell(_Report.of(found, where, options.api_key_env or ""), options.write, console)
+    return _tell(_Report.of(found, base, options.api_key_env or ""), options.write, console)
 
 
 class _FindingsView:

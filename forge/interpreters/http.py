@@ -48,7 +48,7 @@ def fault_of(error: BaseException, where: str, silence: float | None) -> Fault:
     if isinstance(error, httpx.ReadTimeout) and silence is not None:
         said = f"sent nothing for {silence:g} seconds; if it is only slow, allow more (timeout=…, --timeout)"
         return Fault(kind="timeout", detail=f"{where} {said}")
-    if isinstance(error, httpx.TimeoutException):
+    if isinstance(error, httpx.TimeoutException | TimeoutError):
         return Fault(kind="timeout", detail=f"{where} did not answer in time ({type(error).__name__})")
     if trouble := next((cause for cause in causes if isinstance(cause, ssl.SSLError)), None):
         return Fault(kind="tls", detail=f"no TLS connection to {where}: {tls_reason(trouble)}")

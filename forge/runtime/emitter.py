@@ -2,8 +2,6 @@
 
 import logging
 import time
-import traceback
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -27,27 +25,11 @@ _T = TypeVar("_T")
 
 _logger = logging.getLogger("forge")
 
-_failures: Counter[tuple[str, int]] = Counter()
-"""How often the listeners of this process have failed, by file and line."""
-
 
 def notify(listener: Callable[[_T], None], what: _T, event: object = None) -> None:
-    """Call someone who listens: one that fails is reported, and the run goes on as if it were not there.
-
-    Reported with its traceback the first time, then in one line whenever the count has doubled: a run has thousands of
-    events, and a listener that fails at one mostly fails at all.
-    """
-    try:
-        listener(what)
-    except Exception as error:
-        *_, (frame, line) = traceback.walk_tb(error.__traceback__)
-        place = frame.f_code.co_filename, line
-        _failures[place] += 1
-        count, name = _failures[place], type(what if event is None else event).__name__
-        if count == 1:
-            _logger.exception("on_event failed at the event %s", name)
-        elif count.bit_count() == 1:
-            _logger.warning("on_event failed at the event %s, %d times by now: %r (%s:%d)", name, count, error, *place)
+    """Call someone who listens: one that fails is reported once, and the run goes on as if it were not there."""
+    name = type(what if event is None else event).__name__
+    observation.quietly(lambda: listener(what), None, f"on_event failed at the event {name}", _logger)
 
 
 class Calling(NamedTuple):

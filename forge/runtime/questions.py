@@ -2,47 +2,13 @@
 
 import inspect
 
-from msgspec.structs import replace
+import msgspec
 
-from forge.callbacks import ADVICE, Answer, Asker, placed_async
+from forge.callbacks import ADVICE, Answer, Asker, failed
 from forge.errors import CallbackError
 from stages.effect import Approved, Ask, Rejected, Settled, Unanswered
-from stages.repair.decoding import sound
 
 _PLACE = "ask"
-
-
-def asking(ask: Asker) -> Asker:
-    """The function, raising CallbackError if it raises or its answer does not fit the question."""
-
-    async def answered(question: Ask) -> object:
-        answer: object = ask(question)
-        if inspect.isawaitable(answer):
-            return await answer
-        sentence = "is no async function; define it with `async def`, so that the run can be cancelled while it waits"
-        raise CallbackError(f"{_PLACE}, {_name(ask)}, {sentence}. {ADVICE}", _PLACE)
-
-    answer = placed_async(answered, _PLACE, ask)
-
-    async def asked(question: Ask) -> Answer:
-        returned = await answer(question)
-        if isinstance(returned, Approved | Rejected | Settled | Unanswered):
-            wrong = _mistake(question, returned)
-            if not wrong:
-                # The answer with valid Unicode: a terminal may pass on halves of surrogate pairs.
-                match returned:
-                    case Rejected() | Unanswered():
-                        return replace(returned, reason=sound(returned.reason))
-                    case Settled():
-                        return replace(returned, result=sound(returned.result))
-                    case Approved():
-                        return returned
-        else:
-            wrong = f"returned {repr(returned)[:200]}, which is no answer; return {_WAYS}"
-        raise CallbackError(f"{_PLACE}, {_name(ask)}, {wrong}. {ADVICE}", _PLACE)
-
-    return asked
-
 
 _WAYS = (
     "Approved(digest=question.digest), Rejected(digest=question.digest, reason=…) or, if nobody can decide, "
@@ -50,24 +16,33 @@ _WAYS = (
 )
 
 
-def _mistake(question: Ask, answer: Answer) -> str:
-    """What is wrong with the answer; empty if it is fine."""
-    kind = type(answer).__name__
-    if answer.digest != question.digest:
-        return (
-            f"returned {kind} with the digest {str(answer.digest)[:80]!r}, which is that of another question than the "
-            f"one about {question.call.name}; write digest=question.digest"
-        )
-    if isinstance(answer, Settled) and question.in_doubt is None:
-        return f"returned Settled, but no call of {question.call.name} has an unknown outcome; return {_WAYS}"
-    edited: object = answer.edited if isinstance(answer, Approved) else None
-    if not isinstance(edited, str | None):
-        return f"returned Approved with edited={repr(edited)[:80]}; it must be the arguments as JSON text, or None"
-    words = getattr(answer, "result" if isinstance(answer, Settled) else "reason", "")
-    if not isinstance(words, str):
-        return f"returned {kind} with {repr(words)[:80]} as text; it must be a string"
-    return ""
+def asking(ask: Asker) -> Asker:
+    """The function, raising CallbackError if it raises or its answer does not fit the question."""
 
+    async def asked(question: Ask) -> Answer:
+        try:
+            answer: object = ask(question)
+            returned = await answer if inspect.isawaitable(answer) else None
+        except CallbackError:
+            raise
+        except Exception as error:
+            raise failed(ask, _PLACE, error) from error
+        if not inspect.isawaitable(answer):
+            wrong = "is no async function; define it with `async def`, so that the run can be cancelled while it waits"
+        elif not isinstance(returned, Approved | Rejected | Settled | Unanswered):
+            wrong = f"returned {repr(returned)[:200]}, which is no answer; return {_WAYS}"
+        elif returned.digest != question.digest:
+            wrong = (
+                f"returned {type(returned).__name__} with the digest {str(returned.digest)[:80]!r}, which is that of "
+                f"another question than the one about {question.call.name}; write digest=question.digest"
+            )
+        elif isinstance(returned, Settled) and question.in_doubt is None:
+            wrong = f"returned Settled, but no call of {question.call.name} has an unknown outcome; return {_WAYS}"
+        else:
+            try:
+                return msgspec.convert(msgspec.to_builtins(returned), type(returned))
+            except (TypeError, msgspec.ValidationError) as error:
+                wrong = f"returned {repr(returned)[:200]}: {error}"
+        raise CallbackError(f"{_PLACE}, {getattr(ask, '__qualname__', type(ask).__name__)}, {wrong}. {ADVICE}", _PLACE)
 
-def _name(ask: object) -> str:
-    return str(getattr(ask, "__qualname__", type(ask).__name__))
+    return asked

@@ -3,22 +3,17 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Never
 
 from msgspec.structs import replace
-from returns.result import Result, Success
+from returns.result import Success
 
 from forge.backends import reached
-from forge.connection import AnyBackend, Connection, Setup
+from forge.connection import AnyBackend, Connection
 from forge.errors import CallbackError, ForgeError
-from forge.outcome import Halted
-from forge.runtime.emitter import Emitter
-from forge.runtime.loop import cancelled
 from forge.runtime.watching import Watching
 from forge.workflow.turn import asked_first
 from forge.workflow.workflow import Workflow
 from stages.effect import Send
-from stages.events import Connected
 from stages.state import Awaiting, State
 from stages.tokens import STARTING_RATE, Report, calibrated
 from stages.wire.sampling import Sampling
@@ -60,16 +55,6 @@ async def unless(cancel: asyncio.Event | None) -> AsyncIterator[None]:
         if not limit.expired():
             raise
         raise Stopped from None
-
-
-def stopped(state: State, emitter: Emitter) -> Result[Never, Halted]:
-    """The end of a run whose model was not reached, for it was cancelled before; its state is as it was."""
-    return emitter.halted(cancelled(state))
-
-
-def met(setup: Setup) -> Connected:
-    """The backend that a run has reached."""
-    return Connected(model=setup.model, mode=setup.mode, context_tokens=setup.context_tokens)
 
 
 def with_sampling(connection: Connection, sampling: Sampling | None) -> Connection:

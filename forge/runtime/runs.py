@@ -14,15 +14,15 @@ from forge.errors import BackendError, ForgeError, as_error, checked_options
 from forge.interpreters import Interpreter
 from forge.outcome import Finished, Halted
 from forge.runtime.emitter import Emitter
-from forge.runtime.loop import drive
-from forge.runtime.reaching import Stopped, connected, counted, met, stopped, unless
+from forge.runtime.loop import cancelled, drive
+from forge.runtime.reaching import Stopped, connected, counted, unless
 from forge.runtime.watching import Raised, RunOptions, Watching, emitting, interpreting
 from forge.workflow.turn import reading, turn_on
 from forge.workflow.workflow import Workflow
 from stages.budget import with_budget
 from stages.deliver import reopened
 from stages.effect import Ask, Budget, Execute
-from stages.events import MessageAdded
+from stages.events import Connected, MessageAdded
 from stages.execution import question, unanswered_calls
 from stages.halt import BackendFailed
 from stages.message import History, ToolCall
@@ -215,7 +215,8 @@ async def driven(
     """The run from that state to its end, on the backend, which is connected to; `ready` says where it begins then."""
     try:
         async with connected(backend, watching) as connection:
-            emitter.pass_on(met(connection.setup))
+            setup = connection.setup
+            emitter.pass_on(Connected(model=setup.model, mode=setup.mode, context_tokens=setup.context_tokens))
             state, recording = await ready(connection)
             raised = Raised(state.run, redacted=bool(watching.get("redact")))
             with recording(interpreting(workflow, connection, watching, raised, emitter)) as recorded:
@@ -226,7 +227,7 @@ async def driven(
     except BackendError as error:
         return emitter.halted(Halted(halt=BackendFailed(fault=error.fault, attempts=1), state=state))
     except Stopped:
-        return stopped(state, emitter)
+        return emitter.halted(cancelled(state))
 
 
 def _recorded(

@@ -37,7 +37,7 @@ _NO_LOGPROBS = (
 )
 _NO_LARGER = (
     "the workflow hands unsure calls to a larger model (AskLarger), and this backend has none; "
-    "run it from Python with Cascade(small, larger) of forge.backends, or leave AskLarger out"
+    "run it from Python with Models(small, larger=larger) of forge.backends, or leave AskLarger out"
 )
 
 

@@ -526,7 +526,7 @@ LARGER = "larger"
 
 
 class AskLarger(Struct, frozen=True, kw_only=True, tag="ask_larger"):
-    """Ask the larger model of the run's backend (`forge.backends.Cascade`) for the same decision: 1 model call.
+    """Ask the larger model of the run's backend (`forge.backends.Models`) for the same decision: 1 model call.
 
     Its answer is accepted unless its confidence is known to be too low.
     """

@@ -1,7 +1,7 @@
 """Markers of calls derived from a model's own chat template, as one more family, asked before the others.
 
-The shell has the template rendered (`forge.backends.template`), once with a synthetic call and once with text in its
-place. Where the two differ, the template's own markup begins; no model needs to be known by name.
+The shell asks the server for the template's rendering (`forge.backends.template`), once with a synthetic call and once
+with text in its place. Where the two differ, the template's own markup begins; no model needs to be known by name.
 """
 
 import re

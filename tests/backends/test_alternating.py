@@ -1,4 +1,4 @@
-"""Templates that want roles to take turns: found out without a request, and given what they want."""
+"""Templates that want roles to take turns: found out before the first request, and given what they want."""
 
 import json
 from itertools import pairwise
@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from msgspec.structs import replace
 
-from forge.backends.template import examined
 from stages import serialize
 from stages.message import History, Tool, User
 from stages.state import Folded, Prepared, State
 from stages.wire.target import Target
+from tests.chat_templates import seen
 from tests.property.machine import RULES
 from tests.property.strategies import histories
 
@@ -39,13 +39,13 @@ NO_WORD_AFTER_A_TOOL = """{%- for m in messages -%}
     ],
 )
 def test_a_strict_template_is_known_by_what_it_refuses(template: str, strict: bool) -> None:
-    assert examined(template).alternating is strict
+    assert seen(template).alternating is strict
 
 
 def test_the_templates_of_known_models_can_be_asked() -> None:
     lines = (Path(__file__).parents[1] / "data/chat_templates.jsonl").read_text().splitlines()
     for line in lines:
-        assert not examined(json.loads(line).get("template", "")).alternating, "none of these is strict"
+        assert not seen(json.loads(line).get("template", "")).alternating, "none of these is strict"
 
 
 def roles(state: State) -> list[str]:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forge.backends.doctor import PROBES, Probe, Visit, address, choose, consult, known, profile_of, reason
+from forge.backends.doctor import PROBES, Probe, Visit, choose, consult, known, profile_of, reason
 from forge.backends.doctor.examination import examine
-from forge.backends.doctor.facts import IDENTIFY, Facts, Finding, Question
+from forge.backends.doctor.facts import MODELS, Facts, Finding, Question
 from forge.backends.doctor.probes import REPLY
 from forge.backends.profile import from_toml, named_profile
 from forge.backends.questions import ServerAnswer
@@ -31,7 +31,7 @@ def ward() -> Iterator[str]:
 def visited(url: str, model: str = "", timeout: float = 20.0) -> Visit:
     async def go() -> Visit:
         async with httpx.AsyncClient() as client:
-            return await consult(client, address(url), model, seconds=timeout)
+            return await consult(client, url, model, seconds=timeout)
 
     return asyncio.run(go())
 
@@ -44,10 +44,15 @@ def test_llama_cpp_whose_calls_come_as_text_is_seen_through(ward: str) -> None:
     """The recorded case: native calls look supported, and nothing about them holds."""
     visit = visited(f"{ward}/llama/v1")
     facts = visit.facts
-    assert (facts.kind, facts.build, facts.context_tokens, facts.slots) == ("llama-server", "b1-7e4c0a9", 4096, 1)
+    assert (facts.kind, facts.about.build, facts.context.tokens, facts.about.slots) == (
+        "llama-server",
+        "b1-7e4c0a9",
+        4096,
+        1,
+    )
     assert facts.calls == "text"
     assert "of the family `fenced`" in told(visit, "tool calls").came
-    assert (facts.required, facts.named, facts.schema) == (False, False, True)
+    assert (facts.required, facts.named, facts.enforced) == (False, False, {"json_schema": True})
     assert told(visit, "prompt over the context").verdict == "yes"
     assert "exceed_context_size_error" in told(visit, "prompt over the context").came
     assert profile_of(visit).mode == "constrained"
@@ -56,9 +61,9 @@ def test_llama_cpp_whose_calls_come_as_text_is_seen_through(ward: str) -> None:
 def test_a_server_that_does_everything(ward: str) -> None:
     visit = visited(f"{ward}/native/v1")
     facts = visit.facts
-    assert (facts.kind, facts.build, facts.context_source) == ("vllm", "0.11.0", "max_model_len of /v1/models")
+    assert (facts.kind, facts.about.build, facts.context.source) == ("vllm", "0.11.0", "max_model_len of /v1/models")
     assert (facts.calls, facts.valid_arguments) == ("native", True)
-    assert (facts.required, facts.named, facts.schema) == (True, True, True)
+    assert (facts.required, facts.named, facts.enforced) == (True, True, {"json_schema": True})
     assert (facts.tokenizer, profile_of(visit).tokenizer) == ("messages", "messages")
     assert "counts the first prompt exactly" in told(visit, "tokenizer").does
 
@@ -67,9 +72,9 @@ def test_max_is_not_vllm_although_it_has_its_version_and_its_context_field(ward:
     """Recorded: MAX 26.6.0 without --enable-structured-output, which it has on no CPU."""
     visit = visited(f"{ward}/max/v1")
     facts = visit.facts
-    assert (facts.kind, facts.known_by, facts.context_tokens) == ("openai-compatible", "", 2048)
+    assert (facts.kind, facts.context.tokens) == ("openai-compatible", 2048)
     assert (facts.calls, facts.required, facts.named) == ("text", False, False)
-    assert (facts.schema, facts.strict, facts.structured_outputs, facts.guided_json) == (False, False, False, False)
+    assert facts.enforced == {"json_schema": False, "strict": False, "json_object": False}
     assert told(visit, "prompt over the context").verdict == "yes"
     assert "requires --enable-structured-output" in told(visit, "JSON Schema").came
     assert profile_of(visit).mode == "prompted"
@@ -79,10 +84,9 @@ def test_transformers_serve_passes_over_what_it_does_not_do(ward: str) -> None:
     """Recorded: transformers 5.23.0, whose refusals are FastAPI's."""
     visit = visited(f"{ward}/transformers/v1")
     facts = visit.facts
-    assert (facts.kind, facts.context_tokens, facts.tokenizer) == ("openai-compatible", None, False)
+    assert (facts.kind, facts.context.tokens, facts.tokenizer) == ("openai-compatible", None, False)
     assert (facts.calls, facts.required, facts.named) == ("text", False, False)
-    assert (facts.schema, facts.strict) == (False, False)
-    assert "Unexpected fields in the request: {'guided_json'}" in told(visit, "guided_json").came
+    assert not facts.constrains
     assert profile_of(visit).mode == "prompted"
 
 
@@ -90,14 +94,14 @@ CASES = [
     # who, what about them is found, what its finding says, the mode that follows
     (
         "unbound",
-        {"calls": "native", "schema": False, "required": True},
+        {"calls": "native", "constrains": False, "required": True},
         ("JSON Schema", "accepted and ignored"),
         "native",
     ),
-    ("deaf", {"calls": "ignored", "schema": False}, ("tool calls", "it silently ignores `tools`"), "prompted"),
+    ("deaf", {"calls": "ignored", "constrains": False}, ("tool calls", "it silently ignores `tools`"), "prompted"),
     (
         "strict",
-        {"calls": "refused", "schema": False, "strict": True},
+        {"calls": "refused", "enforced": {"json_schema": False, "strict": True}},
         ("tool calls", "refuses requests"),
         "constrained",
     ),
@@ -107,17 +111,17 @@ CASES = [
         ("tool calls", "that its schema does not allow"),
         "prompted",
     ),
-    ("fussy", {"alternating": True}, ("system prompt", "no place for a system prompt"), "prompted"),
+    ("fussy", {"alternating": True}, ("two messages in a row", "wants user and assistant to take turns"), "prompted"),
     (
         "objects",
-        {"schema": False, "strict": False, "object_schema": True, "logprobs": True},
+        {"enforced": {"json_schema": False, "strict": False, "json_object": True}, "logprobs": True},
         ("json_object with a schema", "enforced: the model could not have guessed this"),
         "constrained",
     ),
     ("deaf", {"logprobs": False}, ("log-probabilities", "how sure a call is cannot be known"), "prompted"),
-    ("thinker", {"thinks": "reasoning_content", "schema": True}, ("JSON Schema", "enforced"), "constrained"),
-    ("ollama", {"kind": "ollama", "context_tokens": 32768, "schema": True}, ("JSON Schema", "enforced"), "constrained"),
-    ("studio", {"kind": "lm-studio", "context_tokens": 8192}, ("context", "loaded_context_length"), "prompted"),
+    ("thinker", {"thinks": True, "constrains": True}, ("JSON Schema", "enforced"), "constrained"),
+    ("ollama", {"kind": "ollama", "enforced": {"format": True}}, ("JSON Schema", "enforced"), "constrained"),
+    ("studio", {"kind": "lm-studio"}, ("context", "loaded_context_length"), "prompted"),
     ("loading", {"fatal": ""}, ("reply", "tokens"), "prompted"),
 ]
 
@@ -160,27 +164,27 @@ def test_an_unknown_model_is_told_with_those_that_there_are(ward: str) -> None:
 
 def test_nobody_there() -> None:
     visit = visited("http://127.0.0.1:9/v1")
-    assert "start the server there, or look at the host and the port" in visit.facts.fatal
+    assert "Is the server running?" in visit.facts.fatal
     assert [(finding.topic, finding.verdict) for finding in visit.findings] == [("models", "no")]
 
 
 def test_one_that_hangs_is_left_after_two_questions(ward: str) -> None:
     visit = visited(f"{ward}/silent/v1", timeout=0.4)
     assert "it stopped answering" in visit.facts.fatal
-    assert "no answer from" in told(visit, "system prompt").came
-    assert int(httpx.get(f"{ward}/silent/count").text) <= len(IDENTIFY) + 2
+    assert "chat/completions" in told(visit, "two messages in a row").came
+    assert int(httpx.get(f"{ward}/silent/count").text) <= 6 + 2
 
 
 def test_the_number_of_requests_is_bounded(ward: str) -> None:
     visited(f"{ward}/unbound/v1")
     before = int(httpx.get(f"{ward}/unbound/count").text)
     visited(f"{ward}/unbound/v1")
-    assert int(httpx.get(f"{ward}/unbound/count").text) - before - 1 <= len(IDENTIFY) + len(PROBES)
+    assert int(httpx.get(f"{ward}/unbound/count").text) - before - 1 <= 6 + len(PROBES)
 
 
 def test_an_address_with_a_password_is_refused_without_showing_it() -> None:
     with pytest.raises(ForgeError) as refused:
-        address("http://me:secret@127.0.0.1/v1")
+        visited("http://me:secret@127.0.0.1/v1")
     assert "secret" not in str(refused.value)
 
 
@@ -216,10 +220,10 @@ ANSWERS = st.builds(
 )
 
 
-BEFORE = [Facts(), Facts(kind="ollama", thinks="text"), Facts(kind="llama-server", prompt_tokens=3)]
+BEFORE = [Facts(), Facts(kind="ollama", thinks=True), Facts(kind="llama-server", prompt_tokens=3)]
 
 
-@given(ANSWERS, st.sampled_from([*IDENTIFY, *PROBES]), st.sampled_from(BEFORE))
+@given(ANSWERS, st.sampled_from([MODELS, *PROBES]), st.sampled_from(BEFORE))
 def test_no_answer_is_too_strange_to_be_read(answer: ServerAnswer, probe: Probe, before: Facts) -> None:
     """Whatever a server sends, a probe reads it to facts, from which there is a profile."""
     facts, _ = probe.read(before, answer)
@@ -229,23 +233,25 @@ def test_no_answer_is_too_strange_to_be_read(answer: ServerAnswer, probe: Probe,
 @pytest.mark.parametrize(
     ("facts", "mode", "constrain"),
     [
-        (Facts(schema=True, calls="native", valid_arguments=True), "constrained", "json_schema"),
-        (Facts(schema=False, strict=True, calls="text"), "constrained", "strict"),
-        (Facts(schema=False, strict=False, object_schema=True), "constrained", "json_object"),
-        (Facts(schema=False, strict=False, structured_outputs=True), "constrained", "structured_outputs"),
-        (Facts(schema=False, strict=False, structured_outputs=False, guided_json=True), "constrained", "guided_json"),
-        (Facts(schema=False, calls="native", valid_arguments=True), "native", "none"),
-        (Facts(schema=False, calls="native", valid_arguments=False), "prompted", "none"),
-        (Facts(schema=False, calls="unused"), "prompted", "none"),
-        (Facts(kind="ollama", schema=True, calls="refused"), "constrained", "format"),
-        (Facts(kind="ollama", schema=False, calls="refused"), "prompted", "none"),
-        (Facts(kind="llama-server", schema=False, calls="native", valid_arguments=True), "native", "none"),
+        (Facts(enforced={"json_schema": True}, calls="native", valid_arguments=True), "constrained", "json_schema"),
+        (Facts(enforced={"json_schema": False, "strict": True}, calls="text"), "constrained", "strict"),
+        (Facts(enforced={"json_schema": False, "strict": False, "json_object": True}), "constrained", "json_object"),
+        (Facts(enforced={"json_schema": False}, calls="native", valid_arguments=True), "native", "none"),
+        (Facts(enforced={"json_schema": False}, calls="native", valid_arguments=False), "prompted", "none"),
+        (Facts(enforced={"json_schema": False}, calls="unused"), "prompted", "none"),
+        (Facts(kind="ollama", enforced={"format": True}, calls="refused"), "constrained", "format"),
+        (Facts(kind="ollama", enforced={"format": False}, calls="refused"), "prompted", "none"),
+        (
+            Facts(kind="llama-server", enforced={"json_schema": False}, calls="native", valid_arguments=True),
+            "native",
+            "none",
+        ),
         # What was not asked stays as it is known of the kind.
         (Facts(kind="llama-server"), "constrained", "json_schema"),
         (Facts(kind="vllm", calls="native", valid_arguments=True), "constrained", "json_schema"),
         (Facts(kind="openai"), "native", "strict"),
-        (Facts(kind="openai", strict=True), "constrained", "strict"),
-        (Facts(kind="openai", strict=False, calls="native", valid_arguments=True), "native", "none"),
+        (Facts(kind="openai", enforced={"strict": True}), "constrained", "strict"),
+        (Facts(kind="openai", enforced={"strict": False}, calls="native", valid_arguments=True), "native", "none"),
         (Facts(), "native", "none"),
     ],
 )
@@ -315,8 +321,7 @@ def test_a_key_is_shown_nowhere(ward: str, monkeypatch: pytest.MonkeyPatch, caps
 
 
 def test_openai_is_asked_with_the_names_that_it_has() -> None:
-    where = address("https://api.openai.com/v1")
-    question = REPLY.ask(known(where, "gpt-x"))
+    question = REPLY.ask(known("https://api.openai.com/v1", "gpt-x"))
     assert isinstance(question, Question)
     assert question.body is not None
     body = json.loads(question.body)
@@ -326,7 +331,7 @@ def test_openai_is_asked_with_the_names_that_it_has() -> None:
 
 def test_anthropic_is_another_protocol() -> None:
     with pytest.raises(ForgeError, match="run with anthropic:MODEL"):
-        known(address("https://api.anthropic.com"), "")
+        known("https://api.anthropic.com", "")
 
 
 def test_questions_that_make_no_sense_are_not_asked() -> None:
@@ -338,6 +343,6 @@ def test_questions_that_make_no_sense_are_not_asked() -> None:
 def test_nothing_more_is_asked_once_it_cannot_be_used() -> None:
     async def go() -> Visit:
         async with httpx.AsyncClient() as client:
-            return await examine(client, address("http://127.0.0.1:9/v1"), PROBES, Facts(fatal="it is closed"))
+            return await examine(client, "http://127.0.0.1:9/v1", PROBES, Facts(fatal="it is closed"))
 
     assert asyncio.run(go()).findings == ()

@@ -11,7 +11,6 @@ import pytest
 
 from forge.backends import Server
 from forge.backends.doctor.examination import FRESH, SHORT, Subject, folder, recall, remember
-from forge.backends.doctor.facts import IDENTIFY
 from forge.backends.profile import named_profile
 from forge.connection import Connection
 from tests.patients import patients
@@ -60,7 +59,7 @@ def test_the_mode_is_what_the_server_enforces(
 def test_a_server_is_asked_once(ward: str) -> None:
     first = connected(Server(f"{ward}/deaf/v1"))
     asked = count(ward, "deaf")
-    assert asked <= 2 + len(IDENTIFY) + len(SHORT)
+    assert asked <= 2 + 3 + len(SHORT)
     again = connected(Server(f"{ward}/deaf/v1"))
     assert (again.setup.mode, "as found earlier" in again.setup.because) == (first.setup.mode, True)
     assert count(ward, "deaf") == asked + 1 + 2  # the count itself, /props and /models

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from forge.backends.budget import BudgetMode, OllamaSays, ResolvedBudget, by_ram, by_vram, ollama_budget
+from forge.backends.budget import BudgetMode, OllamaSays, ResolvedBudget, by_vram, ollama_budget
 from forge.backends.ollama import read_ollama
 from forge.backends.questions import ServerAnswer
 from forge.backends.servers.hardware import (
@@ -107,13 +107,6 @@ def test_tiers_of_vram(hardware: HardwareProfile | None, tokens: int, says: str)
     found = by_vram(hardware)
     assert found.tokens == tokens
     assert says in found.source
-
-
-@pytest.mark.parametrize(
-    ("gib", "tokens"), [(0, 4096), (4, 4096), (7.7, 8192), (16, 16384), (31.3, 16384), (64, 32768)]
-)
-def test_tiers_of_ram(gib: float, tokens: int) -> None:
-    assert by_ram(HardwareProfile(ram_bytes=int(gib * GIB))).tokens == tokens
 
 
 PS = {"models": [{"name": "other:1b", "context_length": 1}, {"name": "qwen3:8b", "context_length": 16384}]}

@@ -39,7 +39,6 @@ def test_odd_texts_and_nested_values_survive_a_round_trip() -> None:
         ),
         ('name = "a"\n[option_names]\nextra = "x"', "option_names has no option 'extra'"),
         ('name = "a"\nurl = "not a url"', "url: 'not a url' is not a server's address"),
-        ('name = "a"\nurl = "http:/127.0.0.1:8080"', "Did you mean http://127.0.0.1:8080?"),
         ('name = "a"\nurl = "https://me:secret@example.org"', "url: the server's address holds a user name"),
         ('name = "a"\ncontext = "show"', 'context = "show" is not for the wire "openai"; .*: given, props, models'),
         ('name = "a"\nwire = "ollama"\ncontext = "models"', 'not for the wire "ollama"; there it may be: given, show'),

@@ -1,7 +1,6 @@
 """What a server may cost: nothing that it says of itself takes more than a bound of memory and time."""
 
 import asyncio
-import sys
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,16 +10,14 @@ from returns.result import Success
 
 import forge
 from forge import Workflow, tool
-from forge.backends import Server, template
-from forge.backends.doctor import address
+from forge.backends import Server
 from forge.backends.doctor.examination import examine
-from forge.backends.doctor.facts import IDENTIFY
+from forge.backends.doctor.facts import MODELS
 from forge.backends.http_client import client
 from forge.backends.questions import MOST, Tokenizer, ask
-from forge.backends.template import Template, examined
 from forge.connection import Connection
 from forge.errors import BackendError, ForgeError
-from tests.costly import PLAIN, TEMPLATES, costly
+from tests.costly import costly
 
 
 @pytest.fixture(scope="module")
@@ -47,27 +44,6 @@ def connected(url: str) -> Connection:
     return asyncio.run(go())
 
 
-@pytest.mark.parametrize("how", [name for name in TEMPLATES if name != "loops"])
-def test_a_hostile_template_tells_nothing_and_breaks_nothing(server: str, how: str) -> None:
-    found = connected(f"{server}/{how}/v1")
-    assert (found.setup.markers, found.setup.alternating, found.setup.context_tokens) == (None, False, 8192)
-
-
-def test_a_template_that_never_ends_is_ended_off_the_loop(server: str) -> None:
-    async def go() -> int:
-        """How often the loop came by while the template was looked at."""
-        turns = 0
-        async with asyncio.TaskGroup() as group:
-            looking = group.create_task(asyncio.to_thread(examined, TEMPLATES["loops"]))
-            while not looking.done():
-                turns += 1
-                await asyncio.sleep(0.01)
-        assert looking.result() == Template()
-        return turns
-
-    assert asyncio.run(go()) > 10
-
-
 @pytest.mark.usefixtures("memory")
 @pytest.mark.parametrize(
     ("how", "where"),
@@ -90,6 +66,7 @@ def test_what_a_server_says_of_itself_is_read_to_a_bound_and_never_unpacked(serv
         assert answer.read(dict) is None
         async with Server(f"{root}/v1", profile="llama-server").connect() as found:
             assert found.setup.context_tokens == (4096 if where == "props" else 8192)
+            assert (found.setup.markers, found.setup.alternating) == (None, False)
         return counted
 
     assert asyncio.run(go()) == (None if where in {"tokenize", "apply-template"} else 3)
@@ -100,7 +77,7 @@ def test_what_a_server_says_of_itself_is_read_to_a_bound_and_never_unpacked(serv
 def test_the_doctor_reads_to_a_bound_too(server: str, how: str) -> None:
     async def go() -> None:
         async with client(server) as http:
-            visit = await examine(http, address(f"{server}/{how}/models/v1"), IDENTIFY[:1])
+            visit = await examine(http, f"{server}/{how}/models/v1", (MODELS,))
         assert visit.findings[0].verdict == "no"
 
     asyncio.run(go())
@@ -142,47 +119,3 @@ def test_certificates_are_for_https_alone(server: str, tmp_path: Path, monkeypat
     assert connected(f"{server}/well").setup.context_tokens == 8192
     with pytest.raises(ForgeError, match=r"certificates of SSL_CERT_FILE=.*missing\.pem cannot be loaded"):
         connected("https://127.0.0.1:1/v1")
-
-
-def test_a_template_is_rendered_once_for_all() -> None:
-    assert examined(PLAIN) is examined(PLAIN)
-
-
-def test_what_a_template_showed_is_kept_for_the_next_process(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    shown = examined(PLAIN)
-    template._examined.cache_clear()
-    monkeypatch.setattr(sys, "executable", "")
-    assert examined(PLAIN) == shown
-    assert not caplog.text, "it was to be rendered again"
-
-
-@pytest.mark.parametrize("damage", [b"[]", b'["\xff"]', b"{", b"[null, null]"])
-def test_a_damaged_result_in_the_cache_folder_is_rendered_again(
-    damage: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(template, "user_cache_path", tmp_path.joinpath)
-    template._examined.cache_clear()
-    shown = examined(PLAIN)
-    (kept,) = (tmp_path / "forge/templates").iterdir()
-    kept.write_bytes(damage)
-    template._examined.cache_clear()
-    assert examined(PLAIN) == shown
-    assert kept.read_bytes() != damage
-
-
-def test_a_program_without_the_files_of_its_modules_knows_no_markup_and_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(template, "_RENDERING", Path("/nowhere/rendering.py"))
-    template._examined.cache_clear()
-    assert examined(PLAIN) == Template()
-    template._examined.cache_clear()
-
-
-@pytest.mark.parametrize("program", ["", "/opt/app/reporter", "/usr/bin/uwsgi"])
-def test_a_program_that_is_no_python_is_not_started_again(
-    program: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(sys, "executable", program)
-    assert examined(f"{PLAIN}<{program}>") == Template()
-    assert f"it takes a Python interpreter, and this program is {program!r}" in caplog.text

@@ -1,52 +1,58 @@
-"""SlotWorker: one job at a time, by priority; nobody is left hanging."""
+"""SlotWorker: one model call at a time, by priority; nobody is left hanging."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
-import pytest
-from msgspec import structs
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from forge import run, run_sync
-from forge.backends.slot import SlotWorker, Statistics, WorkerStopped
+from forge import run
+from forge.backends.slot import SlotWorker
 from forge.callbacks import OnChunk
 from forge.connection import Connection
 from forge.interpreters.scripted import Scripted, call
 from stages.effect import Replied, Reply, Request, Send
-from stages.halt import BackendFailed
-from stages.wire.deltas import Delta, Retry, TextDelta
 from tests.flows import Desk
 
+ASKED = Send(request=Request(), turn=1)
 
-class Bench:
-    """Jobs that end when the test says so; `log` is what happened to each, in order."""
+
+class Slow:
+    """A backend whose calls end when the test says so; `begun` are those that have the slot, in order."""
 
     def __init__(self) -> None:
-        self.worker = SlotWorker()
-        self.log: list[str] = []
-        self.ends: dict[str, asyncio.Future[str]] = {}
+        self.begun: list[str] = []
+        self.ends: dict[str, asyncio.Future[None]] = {}
 
-    async def job(self, name: str) -> str:
-        self.log.append(f"{name} begins")
+    def named(self, name: str) -> "Named":
+        return Named(self, name)
+
+    async def answer(self, name: str) -> Replied:
+        self.begun.append(name)
         self.ends[name] = asyncio.get_running_loop().create_future()
         try:
-            return await self.ends[name]
-        except asyncio.CancelledError:
-            self.log.append(f"{name} leaves")
-            raise
+            await self.ends[name]
+        finally:
+            del self.ends[name]
+        return Replied(reply=Reply(text=name))
 
-    def submit(self, name: str, priority: int = 0, *, preemptible: bool = False) -> asyncio.Task[str]:
-        return asyncio.create_task(
-            self.worker.submit(lambda: self.job(name), priority=priority, preemptible=preemptible)
-        )
 
-    async def end(self, name: str) -> None:
-        self.ends[name].set_result(f"{name} done")
-        await settle()
+class Named:
+    def __init__(self, slow: Slow, name: str) -> None:
+        self.slow, self.name = slow, name
 
-    @property
-    def began(self) -> list[str]:
-        return [line.split()[0] for line in self.log if line.endswith("begins")]
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[Connection]:
+        async def send(_: Send) -> Replied:
+            return await self.slow.answer(self.name)
+
+        async def stream(_: Send, __: OnChunk) -> Replied:
+            return await self.slow.answer(self.name)
+
+        async with Scripted([]).connect() as connection:
+            yield replace(connection, send=send, stream=stream)
 
 
 async def settle() -> None:
@@ -55,197 +61,69 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-def bench(check: Callable[[Bench], Coroutine[object, object, None]]) -> Callable[[], None]:
-    def wrapped() -> None:
-        asyncio.run(check(Bench()))
+def asking(worker: SlotWorker, slow: Slow, name: str, priority: int, *, streamed: bool = False) -> asyncio.Task[object]:
+    async def go() -> object:
+        async with worker.share(slow.named(name), priority=priority).connect() as connection:
+            send = connection.told(lambda _: None) if streamed else connection.send
+            return await send(ASKED)
 
-    wrapped.__name__ = check.__name__
-    wrapped.__doc__ = check.__doc__
-    return wrapped
+    return asyncio.create_task(go())
 
 
-@bench
-async def test_lower_numbers_go_first_and_equal_ones_in_their_order(at: Bench) -> None:
+async def test_lower_numbers_go_first_and_equal_ones_in_their_order() -> None:
+    worker, slow = SlotWorker(), Slow()
     tasks = []
-    for name, priority in [("a", 5), ("b", 5), ("c", 1), ("d", 5), ("e", 1)]:
-        tasks.append(at.submit(name, priority))
+    for name, priority in (("first", 5), ("late", 9), ("b", 5), ("c", 5), ("urgent", 1)):
+        tasks.append(asking(worker, slow, name, priority, streamed=name == "b"))
         await settle()
-    for name in "acebd":
-        await at.end(name)
-    assert at.began == [*"acebd"]
-    assert await asyncio.gather(*tasks) == [f"{name} done" for name in "abcde"]
-    assert at.worker.statistics == Statistics(submitted=5, succeeded=5)
-
-
-@bench
-async def test_a_running_job_makes_room_if_it_says_so_and_is_next_of_its_priority(at: Bench) -> None:
-    low = at.submit("low", 5, preemptible=True)
-    await settle()
-    later = at.submit("later", 5)
-    high = at.submit("high", 1)
-    await settle()
-    assert at.log == ["low begins", "low leaves", "high begins"]
-    assert not low.done()
-    for name in ["high", "low", "later"]:
-        await at.end(name)
-    assert [await high, await low, await later] == ["high done", "low done", "later done"]
-    assert at.began == ["low", "high", "low", "later"]
-    assert at.worker.statistics == Statistics(submitted=3, succeeded=3, preemptions=1)
-
-
-@bench
-async def test_a_job_that_may_not_be_repeated_is_left_to_finish(at: Bench) -> None:
-    low = at.submit("low", 5)
-    await settle()
-    high = at.submit("high", 1)
-    await settle()
-    assert at.began == ["low"]
-    await at.end("low")
-    await at.end("high")
-    assert [await low, await high] == ["low done", "high done"]
-
-
-@bench
-async def test_equal_priority_never_preempts(at: Bench) -> None:
-    first = at.submit("first", 1, preemptible=True)
-    await settle()
-    second = at.submit("second", 1)
-    await settle()
-    assert at.began == ["first"]
-    await at.worker.stop()
-    for task in (first, second):
-        with pytest.raises(WorkerStopped):
-            await task
-
-
-@bench
-async def test_an_exception_reaches_the_caller_and_frees_the_slot(at: Bench) -> None:
-    bad = at.submit("bad")
-    good = at.submit("good")
-    await settle()
-    at.ends["bad"].set_exception(ValueError("broken"))
-    with pytest.raises(ValueError, match="broken"):
-        await bad
-    await settle()
-    await at.end("good")
-    assert await good == "good done"
-    assert at.worker.statistics == Statistics(submitted=2, succeeded=1, failed=1)
-
-
-@bench
-async def test_stop_leaves_no_caller_hanging(at: Bench) -> None:
-    """It used to leave them waiting for ever."""
-    tasks = [at.submit("running"), at.submit("waiting"), at.submit("urgent", -1)]
-    await settle()
-    await at.worker.stop()
-    for task in tasks:
-        with pytest.raises(WorkerStopped, match="stopped"):
-            await task
-    with pytest.raises(WorkerStopped):
-        await at.submit("late")
-    assert at.log == ["running begins", "running leaves"]
-    assert at.worker.statistics == Statistics(submitted=3, stopped=3)
-
-
-@bench
-async def test_a_caller_that_is_cancelled_takes_its_job_along(at: Bench) -> None:
-    running, waiting, last = at.submit("running"), at.submit("waiting"), at.submit("last")
-    await settle()
-    waiting.cancel()
-    running.cancel()
-    await settle()
-    assert at.log == ["running begins", "running leaves", "last begins"]
-    await at.end("last")
-    assert (running.cancelled(), waiting.cancelled(), await last) == (True, True, "last done")
-    assert at.worker.statistics == Statistics(submitted=3, succeeded=1, cancelled=2)
-
-
-@bench
-async def test_the_slot_is_free_only_when_a_cancelled_job_has_wound_up(at: Bench) -> None:
-    closed = asyncio.Event()
-
-    async def slow_to_close() -> None:
-        try:
-            await asyncio.Future()
-        finally:
-            while not closed.is_set():
-                with suppress(asyncio.CancelledError):
-                    await closed.wait()
-
-    first = asyncio.create_task(at.worker.submit(slow_to_close))
-    second = at.submit("second")
-    await settle()
-    for _ in range(2):  # who cancels twice doesn't get the slot sooner
-        first.cancel()
+    while slow.ends:
+        assert len(slow.ends) == 1, "two calls at a time"
+        next(iter(slow.ends.values())).set_result(None)
         await settle()
-        assert at.began == []
-    closed.set()
-    await settle()
-    assert at.began == ["second"]
-    await at.worker.stop()
-    assert first.cancelled()
-    with pytest.raises(WorkerStopped):
-        await second
+    assert slow.begun == ["first", "urgent", "b", "c", "late"]
+    assert all(task.done() for task in tasks)
 
 
-class Slot:
-    """A share of the worker for a workflow of two calls."""
+def test_runs_share_a_slot_call_by_call() -> None:
+    async def go() -> list[object]:
+        worker = SlotWorker()
+        scripts = [[call("look", what="a"), call("finish", result=f"flow {number}")] for number in range(3)]
+        backends = [worker.share(Scripted(script)) for script in scripts]
+        results = await asyncio.gather(*(run(Desk().workflow, "Go.", backend=backend) for backend in backends))
+        return [result.unwrap().value for result in results]
 
-    def __init__(self, worker: SlotWorker, name: str) -> None:
-        replies = [call("look", what="a"), call("finish", result=name)]
-        self.backend = worker.share(Scripted(replies))
-
-
-def test_workflows_share_a_slot_call_by_call() -> None:
-    async def go() -> tuple[list[object], Statistics]:
-        async with SlotWorker() as worker:
-            flows = [Slot(worker, f"flow {number}") for number in range(3)]
-            results = await asyncio.gather(*(run(Desk().workflow, "Go.", backend=flow.backend) for flow in flows))
-            return [result.unwrap().value for result in results], worker.statistics
-
-    values, statistics = asyncio.run(go())
-    assert values == ["flow 0", "flow 1", "flow 2"]
-    assert statistics == Statistics(submitted=6, succeeded=6)
+    assert asyncio.run(go()) == ["flow 0", "flow 1", "flow 2"]
 
 
-def test_a_run_on_a_stopped_worker_ends_typed() -> None:
-    worker = SlotWorker()
-    asyncio.run(worker.stop())
-    halt = run_sync(Desk().workflow, "Go.", backend=worker.share(Scripted([]))).failure().halt
-    assert isinstance(halt, BackendFailed)
-    assert "stopped" in halt.fault.detail
+STEP = st.tuples(st.sampled_from(["ask", "ask", "end", "fail", "cancel"]), st.integers(0, 20), st.booleans())
 
 
-class Streaming:
-    """A backend whose first stream breaks off in the middle only when it is told to leave."""
+@given(st.lists(STEP, max_size=40))
+def test_whatever_ends_fails_and_is_cancelled_the_slot_goes_on(steps: list[tuple[str, int, bool]]) -> None:
+    async def go() -> None:
+        worker, slow, tasks = SlotWorker(), Slow(), list[asyncio.Task[object]]()
 
-    def __init__(self) -> None:
-        self.begun = asyncio.Event()
-        self.requests = 0
+        def end(*, fails: bool) -> None:
+            for future in slow.ends.values():
+                if not future.done():
+                    future.set_exception(ValueError) if fails else future.set_result(None)
 
-    @asynccontextmanager
-    async def connect(self) -> AsyncIterator[Connection]:
-        async with Scripted([]).connect() as connection:
-            yield structs.replace(connection, stream=self.stream)
-
-    async def stream(self, effect: Send, on_chunk: OnChunk) -> Replied:
-        self.requests += 1
-        on_chunk(TextDelta(text=f"request {self.requests}"))
-        self.begun.set()
-        if self.requests == 1:
-            await asyncio.Future()
-        return Replied(reply=Reply(text="done"))
-
-
-@bench
-async def test_a_watcher_is_told_to_forget_a_reply_that_made_room(at: Bench) -> None:
-    backend, told = Streaming(), list[Delta]()
-    async with at.worker.share(backend, priority=9).connect() as connection:
-        watched = asyncio.ensure_future(connection.told(told.append)(Send(request=Request(), turn=1)))
-        await backend.begun.wait()
-        urgent = at.submit("urgent", 1)
+        for what, number, settled in steps:
+            match what:
+                case "ask":
+                    tasks.append(asking(worker, slow, str(len(tasks)), number % 4))
+                case "cancel" if tasks:
+                    tasks[number % len(tasks)].cancel()
+                case _:
+                    end(fails=what == "fail")
+            if settled:
+                await settle()
+            assert len(slow.ends) <= 1, "two calls at a time"
+        for _ in range(len(tasks) + 1):
+            await settle()
+            end(fails=False)
         await settle()
-        await at.end("urgent")
-        await asyncio.gather(urgent, watched)
-    assert [type(delta) for delta in told] == [TextDelta, Retry, TextDelta]
-    assert told[2] == TextDelta(text="request 2")
+        assert all(task.done() for task in tasks), "a call was left hanging"
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    asyncio.run(go())

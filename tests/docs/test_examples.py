@@ -46,7 +46,7 @@ def test_the_examples_hold(name: str, tmp_path: Path, monkeypatch: pytest.Monkey
 def test_those_of_the_doctor_on_a_server(capsys: pytest.CaptureFixture[str]) -> None:
     with patients() as url:
         pasted("doctor", at=f"{url}/llama/v1")
-    assert capsys.readouterr().out == "text True\nconstrained json_schema\n"
+    assert capsys.readouterr().out == "text {'json_schema': True}\nconstrained json_schema\n"
 
 
 @tool

@@ -173,8 +173,8 @@ def test_the_tables_of_headless_are_complete() -> None:
 def test_every_topic_of_the_doctor_is_in_its_table_and_the_numbers_of_auto_are_right() -> None:
     text = page("doctor")
     assert [probe.topic for probe in PROBES if probe.topic.split(" by ")[0].split(" ")[0] not in text] == []
-    assert f"at most seven questions with at most {sum(p.tokens for p in SHORT)} reply tokens" in text
-    assert (len(SHORT), FRESH.days, "seven days" in text) == (7, 7, True)
+    assert f"at most five questions with at most {sum(p.tokens for p in SHORT)} reply tokens" in text
+    assert (len(SHORT), FRESH.days, "seven days" in text) == (5, 7, True)
 
 
 def test_the_page_of_names_names_what_there_is() -> None:

@@ -10,6 +10,7 @@ import openai
 import pytest
 from pydantic import BaseModel
 
+from tests.chat_templates import applied
 from tests.proxy.test_proxy import ASK, LOOK, Behind, behind
 from tests.scripted_model import Line, completion, whole
 
@@ -79,7 +80,8 @@ async def test_a_reminder_in_the_middle_stays_there_as_the_users_word(alternatin
         "chat_template_caps": {"supports_tools": True, "supports_tool_calls": True},
         "chat_template": TURNS if alternating else "",
     }
-    async with clients(whole(completion("A.")), refusal, whole(completion("B.")), pages={"props": props}) as there:
+    pages = {"props": props, "apply-template": applied(TURNS)}
+    async with clients(whole(completion("A.")), refusal, whole(completion("B.")), pages=pages) as there:
         await there.theirs.messages.create(model="m", max_tokens=9, messages=history)
         await there.own.chat.completions.create(model="m", messages=history)
         for number in (0, 2):

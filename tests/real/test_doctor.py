@@ -9,16 +9,16 @@ import pytest
 
 from forge import run_sync
 from forge.backends import Server
-from forge.backends.doctor import Visit, address, consult, profile_of
+from forge.backends.doctor import Visit, consult, profile_of
 from forge.backends.doctor.examination import examine
-from forge.backends.doctor.facts import IDENTIFY
+from forge.backends.doctor.facts import MODELS
 from forge.backends.doctor.probes import CALLS, REPLY, SCHEMA
 from forge.cli import demo
 from stages.state import Completed
 from stages.wire.sampling import Sampling
 from tests.real.conftest import served
 
-QUICK = (*IDENTIFY, REPLY, CALLS, SCHEMA)
+QUICK = (MODELS, REPLY, CALLS, SCHEMA)
 """What tells the cases apart; the whole visit takes some twenty seconds of such a model."""
 
 FENCED = (Path(__file__).parent / "fenced.jinja").read_text(encoding="utf-8")
@@ -27,8 +27,7 @@ FENCED = (Path(__file__).parent / "fenced.jinja").read_text(encoding="utf-8")
 def visited(url: str, *, whole: bool) -> Visit:
     async def go() -> Visit:
         async with httpx.AsyncClient() as client:
-            where = address(url)
-            return await (consult(client, where) if whole else examine(client, where, QUICK))
+            return await (consult(client, url) if whole else examine(client, f"{url}/v1", QUICK))
 
     return asyncio.run(go())
 
@@ -53,10 +52,10 @@ def test_a_template_without_tools_is_found_out_and_a_schema_is_enforced_all_the_
     """SmolLM2: `tools` and `required` are ignored with status 200."""
     visit = visited(smol, whole=True)
     facts = visit.facts
-    assert (facts.kind, facts.context_tokens, facts.slots) == ("llama-server", 4096, 1)
-    assert (facts.calls, facts.schema) == ("ignored", True)
+    assert (facts.kind, facts.context.tokens, facts.about.slots) == ("llama-server", 4096, 1)
+    assert (facts.calls, facts.constrains) == ("ignored", True)
     verdicts = {finding.topic: finding.verdict for finding in visit.findings}
-    assert (verdicts["prompt over the context"], verdicts["system prompt"]) == ("yes", "yes")
+    assert verdicts["prompt over the context"] == "yes"
     assert (facts.tokenizer, facts.alternating) == (True, False)
     profile = profile_of(visit)
     assert (profile.name, profile.mode, profile.native_calls) == ("llama-server", "constrained", False)
@@ -64,7 +63,7 @@ def test_a_template_without_tools_is_found_out_and_a_schema_is_enforced_all_the_
 
 def test_calls_that_the_template_does_not_fit_come_as_text(qwen: str) -> None:
     visit = visited(qwen, whole=False)
-    assert (visit.facts.calls, visit.facts.schema) == ("text", True)
+    assert (visit.facts.calls, visit.facts.constrains) == ("text", True)
     assert any("of the family `fenced`" in finding.came for finding in visit.findings)
 
 
@@ -73,6 +72,6 @@ def test_with_a_template_that_fits_the_same_model_makes_native_calls(fitting: st
     visit = visited(fitting, whole=False)
     facts = visit.facts
     assert (facts.calls, facts.valid_arguments) == ("native", True)
-    assert facts.schema
+    assert facts.constrains
     assert profile_of(visit).mode == "constrained"
     assert finishes(fitting, visit)

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,18 +11,16 @@ import pytest
 
 from forge import run_sync
 from forge.backends import Local
-from forge.backends.servers.download import ensure_model
 from forge.backends.servers.launch import Launch
 from forge.backends.servers.llama_cpp import LlamaCpp
-from forge.backends.servers.models import KNOWN, trained_context
 from forge.backends.servers.process import free_port
 from forge.errors import BackendError, ForgeError
 from stages.halt import BackendFailed
 from tests.flows import Desk
 
 
-def local(path: Path, port: int = 0) -> Launch:
-    return Launch(model=str(path), program="local", context_tokens=512, port=port)
+def local(path: Path) -> Launch:
+    return Launch(model=str(path), program="local", context_tokens=512)
 
 
 def test_it_serves_while_it_runs_and_not_afterwards(smol_path: Path) -> None:
@@ -35,11 +32,6 @@ def test_it_serves_while_it_runs_and_not_afterwards(smol_path: Path) -> None:
         server.stop()
         with pytest.raises(httpx.ConnectError):
             httpx.get(f"{server.url}/health")
-
-
-@pytest.mark.parametrize("name", ["smollm2-135m", "qwen2.5-coder-0.5b"])
-def test_a_known_models_context_is_what_its_file_says(name: str) -> None:
-    assert trained_context(ensure_model(KNOWN[name])) == KNOWN[name].context_tokens
 
 
 def test_nobody_is_answered_without_the_key_whatever_host_or_page_he_names(smol_path: Path) -> None:
@@ -102,15 +94,6 @@ def test_a_file_that_is_no_model_is_refused_before_anything_starts(tmp_path: Pat
     path.write_text("<html>")
     with pytest.raises(ForgeError, match="is not a GGUF file"):
         Local(str(path))
-
-
-def test_a_port_in_use_is_said_at_once(smol_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        with pytest.raises(BackendError, match=f"port {port} is in use"):
-            LlamaCpp(local(smol_path, port), smol_path)
 
 
 def test_without_the_extra_the_sentence_says_what_to_install(smol_path: Path, tmp_path: Path) -> None:

@@ -10,8 +10,7 @@ from msgspec import Raw
 
 from forge.backends import BudgetMode, Launch, ServerManager
 from forge.backends.servers.process import Died
-from forge.backends.slot import SlotWorker
-from stages.effect import Replied, Request, Send, Undelivered
+from stages.effect import Replied, Request, Send
 from tests.conftest import LEFT_OUT
 from tests.real.llama_server import Found, llama_server
 
@@ -117,20 +116,3 @@ def test_a_damaged_model_is_named(make: Make, tmp_path: Path) -> None:
         if "(nothing)" not in str(caught.value):  # it may end before its own log was written, on a busy machine
             break
     assert "failed to load model" in str(caught.value)
-
-
-def test_a_call_that_makes_room_frees_the_server_s_only_slot(make: Make) -> None:
-    """The long one alone would take all of the context; the short one doesn't wait for that."""
-
-    async def go() -> tuple[Replied | Undelivered, int]:
-        async with make(context_tokens=4096) as server, SlotWorker() as worker, server.connect() as connection:
-            long = asyncio.create_task(worker.submit(lambda: connection.send(say(4000)), priority=9, preemptible=True))
-            await asyncio.to_thread(wait_until_busy, server.url)
-            short = await worker.submit(lambda: connection.send(say(4)), priority=1)
-            assert not long.done()
-            long.cancel()
-            return short, worker.statistics.preemptions
-
-    short, preemptions = asyncio.run(go())
-    assert isinstance(short, Replied)
-    assert preemptions == 1

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 import forge
 from forge import Context, Limits, Workflow, tool
 from forge.agent import Agent
-from forge.backends import ByPurpose
+from forge.backends import Models
 from forge.connection import Connection, Setup
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.journal import read_journal, replay
@@ -55,7 +55,7 @@ LATER: tuple[Line, ...] = (*map(reading, range(1, PAGES + 1)), NOTE, call("finis
 
 
 def run(turns: Scripted, summaries: Scripted, workflow: Workflow = WORKFLOW, **watching: Any) -> Finished:
-    backend = ByPurpose(turns, summaries=summaries)
+    backend = Models(turns, summaries=summaries)
     return asyncio.run(forge.run(workflow, "Find it.", backend=backend, **watching)).unwrap()
 
 
@@ -123,7 +123,7 @@ class Small:
 
 def test_the_turn_after_it_is_written_for_the_runs_own_model() -> None:
     turns = model(*LATER)
-    asyncio.run(forge.run(WORKFLOW, "Find it.", backend=ByPurpose(turns, summaries=Small()))).unwrap()
+    asyncio.run(forge.run(WORKFLOW, "Find it.", backend=Models(turns, summaries=Small()))).unwrap()
     assert all(b'"model":"scripted"' in request for request in turns.requests)
 
 
@@ -146,7 +146,7 @@ def test_an_agent_has_a_model_for_summaries_and_another_to_fall_back_on() -> Non
     down = model(*map(reading, range(1, PAGES)), Fault(kind="unreachable", detail="no"))
     agent = Agent(
         "reader",
-        backend=ByPurpose(down, summaries=summaries),
+        backend=Models(down, summaries=summaries),
         fallbacks=[model("Found.")],
         tools=[read],
         context=Context(summarize=True),
@@ -157,8 +157,8 @@ def test_an_agent_has_a_model_for_summaries_and_another_to_fall_back_on() -> Non
 
 def test_its_setup_has_no_models_within() -> None:
     async def setup() -> Setup:
-        nested = ByPurpose(model(), summaries=model())
-        async with ByPurpose(model(), summaries=nested).connect() as connection:
+        nested = Models(model(), summaries=model())
+        async with Models(model(), summaries=nested).connect() as connection:
             return connection.setup
 
     (other,) = asyncio.run(setup()).targets.values()

@@ -10,7 +10,7 @@ from returns.result import Failure, Result, Success
 
 import forge
 from forge import Limits, Workflow
-from forge.backends import Cascade
+from forge.backends import Models
 from forge.errors import ForgeError, UnsureError
 from forge.interpreters.scripted import Line, Scripted, call, worded
 from forge.journal import replay
@@ -130,7 +130,7 @@ def test_a_backend_without_probabilities_is_refused_before_anything_happens() ->
         forge.run_sync(Desk(StopRun()).workflow, "Go.", backend=backend)
     assert backend.requests == ()
     alone = Scripted(["unused"], mode="constrained", logprobs=True)
-    with pytest.raises(ForgeError, match="Cascade"):
+    with pytest.raises(ForgeError, match="Models"):
         forge.run_sync(Desk((Vote(), AskLarger())).workflow, "Go.", backend=alone)
 
 
@@ -208,10 +208,10 @@ def test_a_run_that_asked_again_is_replayed_from_its_journal_alone(tmp_path: Pat
     assert desk.log == ["read 7", "route billing"]
 
 
-def two(small: list[Line], larger: list[Line], **options: Any) -> tuple[Scripted, Scripted, Cascade]:
+def two(small: list[Line], larger: list[Line], **options: Any) -> tuple[Scripted, Scripted, Models]:
     first = Scripted(small, mode="constrained", logprobs=True)
     second = Scripted(larger, **{"mode": "native", **options})
-    return first, second, Cascade(first, second)
+    return first, second, Models(first, larger=second)
 
 
 @pytest.mark.parametrize("mode", ["native", "constrained"])
@@ -236,7 +236,7 @@ def test_after_the_larger_model_the_small_one_is_asked_as_if_it_had_decided_itse
     desk = Desk(AskLarger())
     assert value_of(forge.run_sync(desk.workflow, "Go.", backend=both)) == "sales"
     alone = Scripted([READ, route("sales", 0.9)], mode="constrained", logprobs=True)
-    forge.run_sync(Desk(AskLarger()).workflow, "Go.", backend=Cascade(alone, Scripted([])))
+    forge.run_sync(Desk(AskLarger()).workflow, "Go.", backend=Models(alone, larger=Scripted([])))
     assert small.requests == alone.requests
     assert len(larger.requests) == 1
 

@@ -85,8 +85,7 @@ def test_one_that_fails_at_every_event_is_reported_with_one_traceback(caplog: py
     assert len(heard) > 16
     assert caplog.text.count("Traceback") == 1
     told = [record.getMessage() for record in caplog.records if "on_event failed" in record.getMessage()]
-    assert len(told) == len(heard).bit_length()
-    assert "times by now: ValueError('no more ink')" in told[-1]
+    assert len(told) == 1
 
 
 class Slow:

@@ -15,14 +15,15 @@ from msgspec.structs import replace
 from platformdirs import user_cache_path
 
 from forge._installation import VERSION
-from forge.backends.address import base_url
 from forge.backends.credentials import secrets
-from forge.backends.doctor.facts import IDENTIFY, NAMES, Facts, Finding, Probe, Question, Silence, constrains
+from forge.backends.doctor.facts import NAMES, Facts, Finding, Probe, Question
 from forge.backends.doctor.probes import CALLS, REPLY, WAYS
 from forge.backends.profile import Profile, named_profile
 from forge.backends.questions import ServerAnswer, exchange
+from forge.backends.recognition import About, identify, kind_of
+from forge.interpreters.http import fault_of
+from stages.effect import Fault
 from stages.wire.target import Mode
-from stages.wire.wires import Constrain
 
 # The profile that follows from the findings: the strongest mode that the server really enforces.
 
@@ -33,17 +34,11 @@ def choose(facts: Facts, known: Profile) -> Profile:
     Constrained if the server obeys a schema; otherwise native if a correct call arrived as a call; otherwise prompted.
     What was not tested keeps its value from `known`. Pure.
     """
-    tried: tuple[tuple[bool | None, Constrain], ...] = (
-        (facts.schema, "format" if facts.kind == "ollama" else "json_schema"),
-        (facts.strict, "strict"),
-        (facts.object_schema, "json_object"),
-        (facts.structured_outputs, "structured_outputs"),
-        (facts.guided_json, "guided_json"),
-    )
-    untried = all(obeyed is None for obeyed, _ in tried)
-    constrain = next((way for obeyed, way in tried if obeyed), known.constrain if untried else "none")
+    untried = all(obeyed is None for obeyed in facts.enforced.values())
+    obeyed = next((way for way, obeyed in facts.enforced.items() if obeyed), None)
+    constrain = obeyed or (known.constrain if untried else "none")
     if constrain != "none":
-        mode: Mode = "constrained" if constrains(facts) else known.mode
+        mode: Mode = "constrained" if obeyed else known.mode
     elif facts.calls is None:
         mode = "native" if known.mode == "constrained" and known.native_calls else known.mode
     else:
@@ -61,10 +56,10 @@ def choose(facts: Facts, known: Profile) -> Profile:
         native_calls=native,
         tool_choice=choice if native else "none",
         # A visible template says more than one refusal: it is examined at each connection.
-        alternating=known.alternating if facts.template is not None else facts.alternating,
+        alternating=known.alternating if facts.about.template is not None else facts.alternating,
         tokenizer=known.tokenizer if facts.tokenizer is None else facts.tokenizer,
         logprobs=known.logprobs if facts.logprobs is None else facts.logprobs,
-        context_tokens=known.context_tokens if told else facts.context_tokens or known.context_tokens,
+        context_tokens=known.context_tokens if told else facts.context.tokens or known.context_tokens,
     )
 
 
@@ -162,19 +157,6 @@ _MAX_SILENT = 2
 """Maximum number of consecutive questions without an answer; then no more are asked."""
 
 
-class Address(Struct, frozen=True, kw_only=True):
-    """A server's address: `base` is the prefix of `/chat/completions`, `root` the same without `/v1`."""
-
-    base: str
-    root: str
-
-
-def address(url: str) -> Address:
-    """The address of a chat completions server. ForgeError for an invalid address."""
-    whole = base_url(url, named_profile("openai-compatible"))
-    return Address(base=whole, root=whole.removesuffix("/v1"))
-
-
 class Visit(Struct, frozen=True, kw_only=True):
     """The result of an examination: the facts, and the findings behind them in the order of the probes."""
 
@@ -192,7 +174,7 @@ def unwatched(_: Probe | Finding) -> None:
 
 async def examine(
     client: httpx.AsyncClient,
-    where: Address,
+    base: str,
     probes: Sequence[Probe],
     facts: Facts | None = None,
     watch: ProbeWatch = unwatched,
@@ -201,10 +183,10 @@ async def examine(
     waits: Sequence[float] = _WAITS,
     max_silent: int = _MAX_SILENT,
 ) -> Visit:
-    """Run the probes one after the other, skipping those that make no sense. Never raises for what a server does.
+    """Ask the server at `base` the probes one after the other, skipping those that make no sense.
 
-    `seconds` is the maximum per answer; `waits` are the seconds between retries while the server is busy or loading.
-    Stops after `max_silent` consecutive questions without an answer.
+    Never raises for what a server does. `seconds` is the maximum per answer; `waits` are the seconds between retries
+    while the server is busy or loading. Stops after `max_silent` consecutive questions without an answer.
     """
     known, findings, silent = facts or Facts(), [], 0
     for probe in probes:
@@ -215,11 +197,12 @@ async def examine(
             found: Finding | None = Finding(verdict="skipped", came=question) if question else None
         else:
             watch(probe)
-            answer = await _answer(client, where, question, seconds, waits)
-            if isinstance(answer, Silence):
+            answer = await _answer(client, base, question, seconds, waits)
+            if isinstance(answer, Fault):
                 silent += 1
-                found = Finding(verdict="no" if answer.final else "unclear", came=answer.problem)
-                known = replace(known, fatal=answer.problem) if answer.final else known
+                final = answer.kind in {"unreachable", "tls"}
+                found = Finding(verdict="no" if final else "unclear", came=answer.detail)
+                known = replace(known, fatal=answer.detail) if final else known
             else:
                 silent = 0
                 known, found = probe.read(known, answer)
@@ -232,40 +215,27 @@ async def examine(
 
 
 async def _answer(
-    client: httpx.AsyncClient, where: Address, question: Question, seconds: float, waits: Sequence[float]
-) -> ServerAnswer | Silence:
+    client: httpx.AsyncClient, base: str, question: Question, seconds: float, waits: Sequence[float]
+) -> ServerAnswer | Fault:
     """The answer, retried while the server is busy; a broken connection is retried once."""
-    answer = await _once(client, where, question, seconds)
-    if isinstance(answer, Silence) and answer.broken:
-        answer = await _once(client, where, question, seconds)
+    answer = await _once(client, base, question, seconds)
+    if isinstance(answer, Fault) and answer.kind == "interrupted":  # perhaps because it was kept open too long
+        answer = await _once(client, base, question, seconds)
     for wait in waits:
-        if isinstance(answer, Silence) or answer.status not in _BUSY:
+        if isinstance(answer, Fault) or answer.status not in _BUSY:
             return answer
         await asyncio.sleep(wait)
-        answer = await _once(client, where, question, seconds)
+        answer = await _once(client, base, question, seconds)
     return answer
 
 
-async def _once(
-    client: httpx.AsyncClient, where: Address, question: Question, seconds: float
-) -> ServerAnswer | Silence:
-    url = (where.root if question.root else where.base) + question.path
+async def _once(client: httpx.AsyncClient, base: str, question: Question, seconds: float) -> ServerAnswer | Fault:
+    url = (base.removesuffix("/v1") if question.root else base) + question.path
     hidden = secrets(client.headers, named_profile("openai-compatible"))
     try:
         return await exchange(client, url, question.body, seconds=seconds, hidden=hidden)
-    except (TimeoutError, httpx.TimeoutException):
-        return Silence(problem=f"no answer from {url} within {seconds:g} s: it may be stuck, or need more --timeout")
-    except (httpx.ConnectError, httpx.ProxyError) as error:
-        why = str(error)
-        help_ = "start the server there, or look at the host and the port"
-        problem = f"cannot connect to {url} ({why}): {help_}"
-        if "SSL" in why or "CERTIFICATE" in why.upper():
-            help_ = "a server without TLS has an address that begins with http://"
-            problem = f"no secure connection to {url} ({why}): {help_}"
-        return Silence(problem=problem, final=True)
-    except httpx.HTTPError as error:
-        problem = f"the connection to {url} broke ({type(error).__name__}); look into the server's log"
-        return Silence(problem=problem, broken=True)
+    except (httpx.HTTPError, TimeoutError) as error:
+        return fault_of(error, url, seconds)
 
 
 # The short examination for `mode="auto"`: a few of the probes for an unknown server, once a week.
@@ -276,30 +246,30 @@ _SECONDS = 60.0
 """Timeout of one answer; the server may have to load the model first."""
 
 
-SHORT = (REPLY, *WAYS, replace(CALLS, ask=lambda facts: "" if constrains(facts) else CALLS.ask(facts)))
-"""The probes that decide the mode: two questions for a server that obeys a schema, up to seven otherwise."""
+SHORT = (REPLY, *WAYS, replace(CALLS, ask=lambda facts: "" if facts.constrains else CALLS.ask(facts)))
+"""The probes that decide the mode: two questions for a server that obeys a schema, up to five otherwise."""
 
 
-async def consulted(client: httpx.AsyncClient, base: str, subject: Subject) -> tuple[Profile, str]:
+async def consulted(client: httpx.AsyncClient, base: str, subject: Subject, about: About) -> tuple[Profile, str]:
     """The profile of the server at `base`, cached or found by probing, and its origin in words.
 
-    A server that cannot be probed gets the profile of an unknown one; what is wrong with it then shows in the run.
-    Never raises for what a server does.
+    `about` is what it has reported already. A server that cannot be probed gets the profile of an unknown one; what is
+    wrong with it then shows in the run. Never raises for what a server does.
     """
     if kept := recall(subject):
         return kept, "as found earlier"
     most = sum(probe.tokens for probe in SHORT)
     _log.info("%s is not known: it is asked at most %d questions, of at most %d tokens", base, len(SHORT), most)
-    where = address(base)
-    visit = await examine(client, where, IDENTIFY, Facts(model=subject.model), seconds=_SECONDS, waits=(), max_silent=1)
-    if visit.facts.kind == "openai-compatible":
-        visit = await examine(client, where, SHORT, visit.facts, seconds=_SECONDS, waits=(), max_silent=1)
-    profile = named_profile(visit.facts.kind)
-    if visit.facts.fatal:
-        _log.warning("%s could not be asked what it can do: %s", base, visit.facts.fatal)
-        return profile, f"could not be asked: {visit.facts.fatal}"
-    chosen = choose(visit.facts, profile)
+    about = await identify(client, base, subject.model, about)
+    kind, known_by = kind_of(about, subject.model)
+    facts, profile = Facts(about=about, kind=kind, model=subject.model), named_profile(kind)
+    if kind == "openai-compatible":
+        facts = (await examine(client, base, SHORT, facts, seconds=_SECONDS, waits=(), max_silent=1)).facts
+    if facts.fatal:
+        _log.warning("%s could not be asked what it can do: %s", base, facts.fatal)
+        return profile, f"could not be asked: {facts.fatal}"
+    chosen = choose(facts, profile)
     remember(subject, chosen)
-    if visit.facts.kind == "openai-compatible":
-        return chosen, f"asked just now: {reason(visit.facts, chosen)}"
-    return chosen, f"recognised as {NAMES[visit.facts.kind]}: {visit.facts.known_by}"
+    if kind == "openai-compatible":
+        return chosen, f"asked just now: {reason(facts, chosen)}"
+    return chosen, f"recognised as {NAMES[kind]}: {known_by}"

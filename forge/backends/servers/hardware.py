@@ -32,7 +32,6 @@ class HardwareProfile(Struct, frozen=True, kw_only=True):
 
     gpus: tuple[Gpu, ...] = ()
     vram_bytes: int = 0
-    ram_bytes: int = 0
     source: str = "no GPU was found"
 
     @property
@@ -104,10 +103,10 @@ def profile(gpus: Iterable[Gpu], ram_bytes: int, source: str) -> HardwareProfile
     """The GPUs together. One without memory of its own counts three quarters of the machine's."""
     found = tuple(gpus)
     if not found:
-        return HardwareProfile(ram_bytes=ram_bytes)
+        return HardwareProfile()
     silent = any(gpu.memory_bytes is None for gpu in found)
     vram = sum(gpu.memory_bytes or 0 for gpu in found) + (ram_bytes * 3 // 4 if silent else 0)
-    return HardwareProfile(gpus=found, vram_bytes=vram, ram_bytes=ram_bytes, source=source)
+    return HardwareProfile(gpus=found, vram_bytes=vram, source=source)
 
 
 def detect_hardware() -> HardwareProfile:

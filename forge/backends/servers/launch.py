@@ -26,22 +26,6 @@ _BEARS: dict[Program, tuple[str, ...]] = {
 }
 """The options that each program supports; other options of the program go into `flags`."""
 
-_OWNED = {
-    "model": ("-m", "--model", "-hf", "-hfr", "--hf-repo", "-mu", "--model-url"),
-    "port": ("--port",),
-    "context_tokens": ("-c", "--ctx-size", "--max-model-len"),
-    "slots": ("-np", "--parallel", "--max-num-seqs"),
-    "kv_unified": ("-kvu", "--kv-unified", "-no-kvu", "--no-kv-unified"),
-    "cache_type_k": ("-ctk", "--cache-type-k"),
-    "cache_type_v": ("-ctv", "--cache-type-v"),
-    "flash_attention": ("-fa", "--flash-attn"),
-    "gpu_layers": ("-ngl", "--gpu-layers", "--n-gpu-layers"),
-    "threads": ("-t", "--threads"),
-    "rpc": ("--rpc",),
-    "chat_template_file": ("--chat-template-file",),
-}
-"""Flags that forge writes itself, by the option that sets them."""
-
 _SECRET = ("--api-key", "-hft", "--hf-token")
 _HUB = re.compile(r"[\w.-]+/[\w.-]+(:[\w.-]+)?")
 _RPC = re.compile(r"[\w.\-\[\]:]+:\d{1,5}")
@@ -106,14 +90,11 @@ def _mistakes(launch: Launch) -> Iterator[str]:
     for place in launch.rpc:
         if not _RPC.fullmatch(place):
             yield f"rpc: {place!r} is not an address; write host:port"
-    owners = {flag: option for option, flags in _OWNED.items() for flag in flags}
     for flag in (word.partition("=")[0] for word in launch.flags):
         if flag in _SECRET:
             yield f"flags: {flag} would show a secret to every user of this machine; pass api_key= or environment="
-        elif flag == "--host":
-            yield f"flags: --host: servers that forge starts are reached at {HOST} only"
-        elif flag in owners:
-            yield f"flags: write {flag} as {owners[flag]}=…"
+        elif flag in {"--host", "--port"}:
+            yield f"flags: {flag}: servers that forge starts are reached at {HOST}, at the port=… of the Launch"
 
 
 Source = models.KnownModel | Path | str

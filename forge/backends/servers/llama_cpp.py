@@ -8,7 +8,6 @@ from pathlib import Path
 
 from forge.backends.profile import DEFAULT_CONTEXT
 from forge.backends.servers.launch import Launch, served_name
-from forge.backends.servers.process import is_free
 from forge.errors import BackendError, ForgeError, to_install
 from forge.processes import needed
 
@@ -25,8 +24,6 @@ class LlamaCpp:
     """
 
     def __init__(self, launch: Launch, path: Path, api_key: str = "", chat_template: str = "") -> None:
-        if launch.port and not is_free(launch.port):
-            raise BackendError(f"port {launch.port} is in use; choose another, or 0 for any free one")
         try:
             self._server: object | None = start(launch, path, api_key, chat_template)
         except RuntimeError:

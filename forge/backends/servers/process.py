@@ -15,13 +15,9 @@ from pathlib import Path
 
 import httpx
 from msgspec import Struct
-from msgspec.structs import replace
 from platformdirs import user_state_path
 
-from forge.backends.endpoints import ServerVersion
 from forge.backends.http_client import client
-from forge.backends.questions import ask
-from forge.backends.recognition import ask_about, context_of, kind_of
 from forge.backends.servers.launch import HOST
 from forge.errors import BackendError
 from forge.masking import Hidden
@@ -76,62 +72,6 @@ def explain_exit(program: str, code: int, tail: Sequence[str], log: object, when
     printed = "\n".join(f"  | {line}" for line in tail) or "  | (nothing)"
     by = f" ({signal.Signals(code - 128).name})" if code - 128 in {*signal.Signals} else ""
     return f"{program} ended with exit code {code}{by} {when}. {hint}\nIts log: {log}\nIt said:\n{printed}"
-
-
-# What answers at an address: a model server with its models, or something else.
-
-_SECONDS = 2.0
-"""Timeout of each question, in seconds."""
-
-
-class Occupant(Struct, frozen=True, kw_only=True):
-    """What answers at an address: `models` are the names that it serves, `path` the model file if reported.
-
-    Unknown values are 0 or empty.
-    """
-
-    kind: str
-    models: tuple[str, ...] = ()
-    path: str = ""
-    context_tokens: int = 0
-
-    def __str__(self) -> str:
-        """A description for people."""
-        return f"{self.kind}, serving {', '.join(self.models[:5])}" if self.models else self.kind
-
-
-async def occupant(client: httpx.AsyncClient, url: str) -> Occupant | None:
-    """What answers at this address (without `/v1`); None if nothing does."""
-    try:
-        about = await ask_about(client, f"{url}/v1", props=True, seconds=_SECONDS, loading=0)
-        asked = None if about.props else await ask(client, f"{url}/api/version", seconds=_SECONDS, loading=0)
-    except BackendError as error:
-        if isinstance(error.__cause__, httpx.ConnectError):
-            return None
-        return Occupant(kind=f"something that is not a model server ({type(error.__cause__).__name__})")
-    about = replace(about, ollama=asked.read(ServerVersion) if asked else None)
-    match kind_of(about)[0]:
-        case "llama-server":
-            kind = "a llama.cpp server"
-        case "ollama":
-            kind = f"Ollama {about.build[:20]}"
-        case _:
-            kind = "a chat completions server" if about.listed() else "a server that lists no models"
-    props, listed = about.props, about.models.data if about.models else []
-    names = (*(model.id for model in listed), props.model_alias if props else "", *(model.root for model in listed))
-    return Occupant(
-        kind=kind,
-        models=tuple(dict.fromkeys(name for name in names if name)),
-        path=props.model_path if props else "",
-        context_tokens=context_of(about).tokens or 0,
-    )
-
-
-def serves(found: Occupant, model: Path | str) -> bool:
-    """Whether it serves this model: the same file, or the requested name."""
-    if isinstance(model, Path):
-        return bool(found.path) and Path(found.path).is_absolute() and Path(found.path).resolve() == model.resolve()
-    return model.casefold() in {name.casefold() for name in found.models}
 
 
 # A server program as a child process: its output goes to a log, and it is always stopped.

@@ -13,11 +13,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from forge.backends.address import base_url, is_here
-from forge.backends.budget import SMALL, BudgetMode, ResolvedBudget, by_ram, halved, ollama_budget, resolve_mode
+from forge.backends.budget import SMALL, BudgetMode, ResolvedBudget, halved, ollama_budget, resolve_mode
 from forge.backends.credentials import headers_for
 from forge.backends.http_client import client
 from forge.backends.ollama import ask_model
 from forge.backends.profile import named_profile
+from forge.backends.recognition import ContextSize, ask_about, context_of
 from forge.backends.server import Options, Server, check_mode
 from forge.backends.servers import models
 from forge.backends.servers.download import Watch, fetched
@@ -32,18 +33,14 @@ from forge.backends.servers.launch import (
     source,
 )
 from forge.backends.servers.llama_cpp import LlamaCpp, random_key
-from forge.backends.servers.models import refuse_beyond_training, trained_context
 from forge.backends.servers.process import (
     EXIT_GRACE,
     Loading,
-    Occupant,
     Process,
     Tell,
     explain_exit,
     free_port,
     is_free,
-    occupant,
-    serves,
     until_ready,
 )
 from forge.callbacks import OnChunk
@@ -61,10 +58,11 @@ _INSTALL = {
 
 
 class Running(Struct, frozen=True):
-    """A ready server; `owner` is the process or the in-process server."""
+    """A ready server: the first model that it lists, its context, and the process or the in-process server."""
 
     url: str
-    found: Occupant
+    model: str
+    context: ContextSize
     owner: Process | LlamaCpp
 
 
@@ -118,8 +116,6 @@ class ServerManager:
             options["api_key"] = random_key()
         self._options = options
         self._source = source(launch)
-        if launch.program == "local" and not isinstance(self._source, str):
-            refuse_beyond_training(self._source, launch.context_tokens)
         self._environment = dict(environment or {})
         self._load_timeout, self._grace, self._download = load_timeout, grace, download
         self._progress = progress or log_loading
@@ -141,12 +137,13 @@ class ServerManager:
     @property
     def budget(self) -> ResolvedBudget:
         """The context that a run may rely on, and why. ForgeError while the server is not running."""
-        mode, found = self._budget_mode, self._now().found
-        if mode is BudgetMode.MANUAL and found.context_tokens in (0, self._launch.context_tokens):
+        mode, found = self._budget_mode, self._now().context
+        if mode is BudgetMode.MANUAL and found.tokens in (None, self._launch.context_tokens):
             return ResolvedBudget(tokens=self._launch.context_tokens or SMALL, source="as given")
-        if not found.context_tokens:
-            return halved(mode, ResolvedBudget(tokens=SMALL, source=f"{found.kind} does not say how much it has"))
-        return halved(mode, ResolvedBudget(tokens=found.context_tokens, source=f"as {found.kind} says"))
+        if found.tokens is None:
+            source = f"{self._launch.program} does not say how much it has"
+            return halved(mode, ResolvedBudget(tokens=SMALL, source=source))
+        return halved(mode, ResolvedBudget(tokens=found.tokens, source=f"{found.source} of {self._launch.program}"))
 
     @property
     def log(self) -> Path | None:
@@ -174,31 +171,28 @@ class ServerManager:
         if isinstance(owner, Process) and owner.code is not None:  # it has exited
             await self._end()
         if self._running is None:
-            self._running = await self._begun(await self._fitted())
+            self._running = await self._begun()
 
-    async def _begun(self, launch: Launch) -> Running:
+    async def _begun(self) -> Running:
         """A ready server: in this process, or a started program.
 
         Leaves nothing behind on failure or cancellation. BackendError says why it cannot start.
         """
-        port, model = launch.port, self._source
+        launch, model = self._launch, self._source
         if isinstance(model, models.KnownModel):
             model = await fetched(model, self._download)
-        if port and not is_free(port):
-            url = f"http://{HOST}:{port}"
-            async with client(url) as http:
-                found = await occupant(http, url) or "something that takes no connections"
+        if launch.port and not is_free(launch.port):
             raise BackendError(
-                f"port {port} is in use by {found}. Choose another port, or 0 for a free one; to use what runs there, "
-                f"pass its address: Server({url!r})"
+                f"port {launch.port} is in use. Choose another port, or 0 for a free one; to use what runs there, "
+                f"pass its address: Server('http://{HOST}:{launch.port}')"
             )
         async with AsyncExitStack() as undo:
             if launch.program == "local":
                 inside = await asyncio.to_thread(LlamaCpp, launch, Path(model), self.api_key)
                 undo.push_async_callback(asyncio.to_thread, inside.stop)
-                running = Running(inside.url, await self._asked(inside.url), inside)
+                running = await self._asked(inside.url, inside)
             else:
-                process, url = self._process(launch, model, port or free_port())
+                process, url = self._process(model, launch.port or free_port())
                 undo.push_async_callback(process.stop)
                 await until_ready(
                     process,
@@ -208,16 +202,13 @@ class ServerManager:
                     tell=self._progress,
                     secrets=self._secrets(),
                 )
-                running = Running(url, await self._asked(url), process)
-                if launch.program == "llama-server" and not serves(running.found, model):
-                    raise BackendError(
-                        f"{url} is answered by {running.found}, not by the server that was started; try again"
-                    )
+                running = await self._asked(url, process)
             undo.pop_all()
         return running
 
-    def _process(self, launch: Launch, model: Path | str, port: int) -> tuple[Process, str]:
+    def _process(self, model: Path | str, port: int) -> tuple[Process, str]:
         """The started program and its address."""
+        launch = self._launch
         executable = _executable(launch, model)
         # Busy-waiting threads would block everything else on a small machine; the user's own setting takes precedence.
         own = {} if "OMP_WAIT_POLICY" in os.environ else {"OMP_WAIT_POLICY": "passive"}
@@ -230,13 +221,14 @@ class ServerManager:
             raise BackendError(f"{launch.program} cannot be started: {error}") from None
         return process, f"http://{HOST}:{port}"
 
-    async def _asked(self, url: str) -> Occupant:
+    async def _asked(self, url: str, owner: Process | LlamaCpp) -> Running:
         headers = {"authorization": f"Bearer {self.api_key}"} if self.api_key else {}
         async with client(url, headers=headers) as http:
-            found = await occupant(http, url)
-        if found is None or not found.models:
-            raise BackendError(f"{url} was ready, and then did not say which models it has: {found or 'no answer'}")
-        return found
+            about = await ask_about(http, f"{url}/v1", props=True, loading=0)
+        listed = about.listed()
+        if listed is None:
+            raise BackendError(f"{url} was ready, and then did not say which models it has")
+        return Running(url, listed.id, context_of(about), owner)
 
     def _secrets(self) -> tuple[str, ...]:
         """Secrets that the server may print."""
@@ -282,7 +274,7 @@ class ServerManager:
             if program == "local":
                 backend = Server(self.url, profile="llama-server", model=served_name(self._launch.model), **options)
             else:
-                backend = Server(self.url, profile=program, model=self._now().found.models[0], **options)
+                backend = Server(self.url, profile=program, model=self._now().model, **options)
             async with backend.connect() as connection:
                 yield self._watched(connection)
 
@@ -307,27 +299,13 @@ class ServerManager:
 
         return replace(connection, send=send, stream=stream)
 
-    async def _fitted(self) -> Launch:
-        """The launch, with the context size that fits this machine, if forge is to choose it.
-
-        With a GPU, llama.cpp and vLLM fit the context to the memory themselves, better than a table could.
-        """
-        if self._budget_mode not in (BudgetMode.FORGE_FULL, BudgetMode.FORGE_FAST) or self._launch.program == "vllm":
-            return self._launch
-        hardware = await asyncio.to_thread(detect_hardware)
-        if hardware.gpus:
-            return self._launch
-        trained = None if isinstance(self._source, str) else trained_context(self._source)
-        tokens = by_ram(hardware).tokens
-        return replace(self._launch, context_tokens=min(tokens, trained or tokens))
-
 
 class Local(ServerManager):
     """A model in this process, by llama.cpp: a known model's name, or the path of a GGUF file.
 
     It is loaded for a run, or for all runs inside `async with`. Its port is only reachable from this machine and needs
-    the `api_key`, by default a random one. `progress` watches the download. A wrong model, and more context than it was
-    trained for, are refused here; `connect` raises ModelUnavailable and BackendError.
+    the `api_key`, by default a random one. `progress` watches the download. A wrong model is refused here; `connect`
+    raises ModelUnavailable and BackendError.
     """
 
     @checked_options

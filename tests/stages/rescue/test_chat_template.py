@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from forge.backends.template import examined
 from forge.testing.strategies import GRAMMARS, call_text
 from stages.rescue import FAMILIES, rescuer
 from stages.rescue.chat_template import template_family
 from stages.rescue.found import Markers
 from stages.rescue.markers import openers
+from tests.chat_templates import seen
 
 HERMES = """{%- for m in messages %}<|im_start|>{{ m.role }}
 {% if m.tool_calls %}{% for c in m.tool_calls %}<tool_call>
@@ -46,7 +46,7 @@ PLAIN = "{%- for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_e
     ],
 )
 def test_markers_are_read_off_a_template(template: str, found: Markers | None) -> None:
-    assert examined(template).markers == found
+    assert seen(template).markers == found
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_markers_are_read_off_a_template(template: str, found: Markers | None) -
     ],
 )
 def test_calls_in_a_grammar_that_nobody_knew_are_found(template: str, said: str) -> None:
-    found = examined(template).markers
+    found = seen(template).markers
     assert found is not None
     rescued = rescuer((template_family(found), *FAMILIES))(said, ["look"])
     (call,) = rescued.calls
@@ -91,5 +91,5 @@ TEMPLATES = [
 
 @pytest.mark.parametrize("recorded", TEMPLATES, ids=lambda recorded: recorded["model"])
 def test_templates_of_real_servers(recorded: dict[str, str | None]) -> None:
-    found = examined(str(recorded["template"])).markers
+    found = seen(str(recorded["template"])).markers
     assert (found.opening if found else None) == recorded["opening"]
