@@ -44,8 +44,8 @@ from forge.durable.records import (
     written,
 )
 from forge.errors import BackendError, ForgeError
+from forge.journal.definition import definition_of
 from forge.journal.records import Recorded, SentPart, shortened
-from forge.journal.workflow_changes import definition_of
 from forge.outcome import Finished, Halted
 from forge.runtime.emitter import Calling, Emitter, OnEvent, calling
 from forge.runtime.loop import cancelled, drive, uncancelled

@@ -147,7 +147,7 @@ class Header(Struct, frozen=True, kw_only=True):
 
     `journal` is the version of the format. `started` (UTC, ISO 8601) and `forge`, the version that wrote it, are for
     people; nothing is computed from them. `redacted` says what is hidden in it (`forge.journal.redaction`).
-    `definition` describes the workflow (`forge.journal.workflow_changes`), to report changes since.
+    `definition` describes the workflow (`forge.journal.definition`), to report changes since.
     """
 
     journal: int = JOURNAL_VERSION
