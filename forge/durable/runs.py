@@ -226,7 +226,7 @@ class Runs:
     async def _following(self, first: SegmentRow, start: "_Start") -> str:
         run, name = _run(first.id), workflow_of(start.served).name
         row = await self._last(run)
-        known, end = _listed(first, row, answered=False), _output(row)
+        known, end = _listed(first, row, answered=False, followed_by=""), _output(row)
         if not isinstance(end, SegmentEnd):
             raise _goes_on(known)
         if known.workflow != name:
@@ -236,12 +236,10 @@ class Runs:
         # Messages that came too late for the previous run are read now.
         unread = await asyncio.to_thread(self._database.said, run, await self._heard(row))
         heard = replace(start, message="\n\n".join((*unread, start.message)))
-        state = replace(await _beginning(heard, unpacked(end.state)), run=str(first.attributes["next"]))
+        state = replace(await _beginning(heard, unpacked(end.state)), run=_next(first))
         number = _noted(first, "number") + 1
         place = {"conversation": known.conversation, "number": number, "follows": run, **start.place}
-        made = await self._enqueued(state, replace(start, owner=known.owner, place=place), after=row)
-        await self._database.client.update_workflow_attributes_async(first.id, {"followed_by": made}, merge=True)
-        return made
+        return await self._enqueued(state, replace(start, owner=known.owner, place=place), after=row)
 
     async def _enqueued(self, state: State, start: "_Start", after: SegmentRow | None = None) -> str:
         """Enqueue the first segment of a run that begins in this state. Returns the run's id, which is the state's.
@@ -468,7 +466,7 @@ class Runs:
         options = _options(following)
         if isinstance(state.phase, Awaiting) and isinstance(state.phase.effect, Ask):
             options["delay_seconds"] = segment.within
-        successor = str(first.attributes.get("next", ""))
+        successor = _next(first)
         if not await asyncio.to_thread(
             self._database.enqueue_after,
             row,
@@ -503,7 +501,7 @@ class Runs:
         await client.delete_workflows_async([one for run in runs for one in _segments(run.id, run.segment + 1)])
         await asyncio.to_thread(self._database.unsay, [run.id for run in runs])
         for before in {run.follows for run in runs if run.follows} - {run.id for run in runs}:
-            fresh = {"next": uuid4().hex, "followed_by": ""}
+            fresh = {"next": uuid4().hex}
             await client.update_workflow_attributes_async(segment_id(before, 0), fresh, merge=True)
 
     async def prune(self, older: timedelta) -> int:
@@ -637,12 +635,20 @@ class Runs:
         return [lasts[row.id] for row in firsts]
 
     async def _described(self, firsts: Sequence[SegmentRow], *, whole: bool) -> Sequence[Run]:
-        known = await self.rows([row.id for row in firsts])
+        known = await self.rows([one for row in firsts for one in (row.id, segment_id(_next(row), 0))])
         found = [known.get(row.id, row) for row in firsts]
         lasts = await self._lasts(found)
         delayed = [row.id for row in lasts if row.status == "DELAYED"]
         answered = await asyncio.to_thread(self._database.answered, delayed) if delayed else set[str]()
-        runs = [_listed(first, last, answered=last.id in answered) for first, last in zip(found, lasts, strict=True)]
+        runs = [
+            _listed(
+                first,
+                last,
+                answered=last.id in answered,
+                followed_by=_next(first) if segment_id(_next(first), 0) in known else "",
+            )
+            for first, last in zip(found, lasts, strict=True)
+        ]
         if not whole:
             return runs
         return [await self._whole(run, last) for run, last in zip(runs, lasts, strict=True)]
@@ -779,7 +785,12 @@ def _output(row: SegmentRow) -> Next | SegmentEnd | None:
     return OUTPUT.decode(text_of(row.output)) if row.status == "SUCCESS" and row.output else None
 
 
-def _listed(first: SegmentRow, last: SegmentRow, *, answered: bool) -> Run:
+def _next(first: SegmentRow) -> str:
+    """The id of the run that follows, once there is one."""
+    return str(first.attributes["next"])
+
+
+def _listed(first: SegmentRow, last: SegmentRow, *, answered: bool, followed_by: str) -> Run:
     """The run as its rows describe it, without its saved states."""
     state, problem = _state(last)
     end = _output(last)
@@ -796,7 +807,7 @@ def _listed(first: SegmentRow, last: SegmentRow, *, answered: bool) -> Run:
         halt=end.halt if isinstance(end, SegmentEnd) else None,
         conversation=str(first.attributes.get("conversation", "")),
         follows=str(first.attributes.get("follows", "")),
-        followed_by=str(first.attributes.get("followed_by", "")),
+        followed_by=followed_by,
     )
 
 
