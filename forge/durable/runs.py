@@ -14,7 +14,7 @@ from uuid import uuid4
 import msgspec
 from dbos import EnqueueOptions
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 from returns.result import Failure, Result, Success
 
 from forge import _installation, observation
@@ -71,7 +71,7 @@ Served = Workflow | Agent
 """A workflow or an agent. A message to an agent is a run of its workflow."""
 
 How = Literal["queued", "running", "waiting", "completed", "halted", "cancelled", "failed"]
-"""A run's state. `waiting`: for a person. `failed`: stopped by a bug in a program; see `problem`."""
+"""`waiting`: for a person. `halted`: ended without reaching its goal. `failed`: stopped by a bug in a program."""
 
 _OVER = frozenset[How]({"completed", "halted", "cancelled", "failed"})
 
@@ -105,13 +105,23 @@ def workflow_of(served: Served) -> Workflow:
     return served.workflow if isinstance(served, Agent) else served
 
 
-class Run(Struct, frozen=True, kw_only=True):
-    """A run as it is listed. Times are ISO 8601, UTC. `segment` is the number of its last segment.
+class Question(Ask, frozen=True, kw_only=True, tag=False):
+    """The question of a waiting run: may `call` run? An answer must repeat the `digest`.
 
-    `question`: what a waiting run asks, until the time `until`. `halt`: why it ended without reaching its goal.
-    `owner`: who started it. `follows` and `followed_by` are the runs before and after it in its `conversation`.
-    `version`: the version of its step order. Only `get` sets `message`, which started the run, `outcome`, and
-    `in_doubt`: the calls of an ended run whose outcome is unknown.
+    `in_doubt`: an earlier call whose outcome is unknown, to be answered with whether it happened. `problem`: what was
+    wrong with the arguments that a person gave before. `until`: when the question expires.
+    """
+
+    until: str = ""
+
+
+class Run(Struct, frozen=True, kw_only=True):
+    """A run. Times are ISO 8601, UTC.
+
+    `problem` explains why it halted or failed; `halt` is the same as data, `reason` its kind, such as `budget_spent`.
+    `in_doubt`: once it has ended, its calls whose outcome is unknown: they may have taken effect. Lists leave out
+    `question`, `outcome`, `in_doubt` and `message`. `follows` and `followed_by` are the runs before and after it in its
+    `conversation`. `segment` is the number of its last segment, `version` that of its step order.
     """
 
     id: str
@@ -119,19 +129,19 @@ class Run(Struct, frozen=True, kw_only=True):
     state: How
     begun: str
     updated: str
-    problem: str = ""
-    question: Ask | None = None
-    until: str = ""
-    segment: int = 0
-    version: str = VERSION
     owner: str = ""
-    halt: Halt | None = None
     message: str = ""
+    problem: str = ""
+    reason: str = ""
+    halt: Halt | None = None
+    question: Question | None = None
     outcome: Ending | None = None
     in_doubt: tuple[ToolCall, ...] = ()
     conversation: str = ""
     follows: str = ""
     followed_by: str = ""
+    segment: int = 0
+    version: str = VERSION
 
     @property
     def over(self) -> bool:
@@ -145,7 +155,7 @@ class Run(Struct, frozen=True, kw_only=True):
 
 
 class Page(Struct, frozen=True, kw_only=True):
-    """Runs, newest first, and the `cursor` of the next page; empty on the last."""
+    """Runs, newest first. `cursor` leads to the next page, empty on the last. A filtered page may be short."""
 
     runs: tuple[Run, ...]
     cursor: str = ""
@@ -657,23 +667,23 @@ class Runs:
         """The run with the fields that only its saved states have."""
         text = await asyncio.to_thread(self._database.input_of, segment_id(run.id, 0))
         asked = [one for one in unpacked(SEGMENT.decode(text).state).history if isinstance(one, User)] if text else []
-        question = await self._question(last.id) if run.state == "waiting" else None
         end = _output(last)
         ended = unpacked(end.state) if isinstance(end, SegmentEnd) else None
         phase = ended.phase if ended and run.halt is None else None
         return replace(
             run,
             message=asked[-1].text if asked else "",
-            question=question,
-            until=_time(last.until) if question is not None and last.until else "",
+            question=await self._question(last) if run.state == "waiting" else None,
             outcome=phase.outcome if isinstance(phase, Done) else None,
             in_doubt=ended.ledger.in_doubt if ended else (),
         )
 
-    async def _question(self, segment: str) -> Ask | None:
-        text = await asyncio.to_thread(self._database.input_of, segment)
+    async def _question(self, last: SegmentRow) -> Question | None:
+        text = await asyncio.to_thread(self._database.input_of, last.id)
         phase = unpacked(SEGMENT.decode(text).state).phase if text else None
-        return phase.effect if isinstance(phase, Awaiting) and isinstance(phase.effect, Ask) else None
+        if not isinstance(phase, Awaiting) or not isinstance(phase.effect, Ask):
+            return None
+        return Question(**asdict(phase.effect), until=_time(last.until) if last.until else "")
 
 
 class EventReader:
@@ -794,6 +804,7 @@ def _listed(first: SegmentRow, last: SegmentRow, *, answered: bool, followed_by:
     """The run as its rows describe it, without its saved states."""
     state, problem = _state(last)
     end = _output(last)
+    halt = end.halt if isinstance(end, SegmentEnd) else None
     return Run(
         id=_run(first.id),
         workflow=str(first.attributes.get("workflow", "")),
@@ -804,7 +815,8 @@ def _listed(first: SegmentRow, last: SegmentRow, *, answered: bool, followed_by:
         segment=_number(last),
         version=last.version,
         owner=first.owner,
-        halt=end.halt if isinstance(end, SegmentEnd) else None,
+        reason=str(halt.__struct_config__.tag) if halt else "",
+        halt=halt,
         conversation=str(first.attributes.get("conversation", "")),
         follows=str(first.attributes.get("follows", "")),
         followed_by=followed_by,

@@ -22,7 +22,7 @@ from forge._installation import VERSION
 from forge.callbacks import Answer
 from forge.door.access import Reach
 from forge.door.asgi import Asked, Leaving, Outlet, Receive, Scope, Send, attended, read_body
-from forge.durable.runs import Run, Runs, Served, workflow_of
+from forge.durable.runs import How, Run, Runs, Served, workflow_of
 from forge.errors import ForgeError, RunError
 from forge.journal.records import checked_lines
 from forge.observation import Answered, Observed, Requested
@@ -317,9 +317,9 @@ class App:
             return followed.run
 
     async def _list(self, asks: Incoming) -> None:
-        states = [state for state in get_args(api.RunState) if state in asks.query.get("state", [])]
-        if strange := [one for one in asks.query.get("state", []) if one not in get_args(api.RunState)]:
-            known = ", ".join(get_args(api.RunState))
+        states = [state for state in get_args(How) if state in asks.query.get("state", [])]
+        if strange := [one for one in asks.query.get("state", []) if one not in get_args(How)]:
+            known = ", ".join(get_args(How))
             raise ProblemError("wrong-field", f"unknown state {strange[0][:50]!r}; use one of {known}", field="state")
         limit = asks.one("limit") or "50"
         if not re.fullmatch("[0-9]{1,3}", limit) or not 1 <= int(limit) <= api.MOST:
@@ -332,7 +332,7 @@ class App:
             conversation=asks.one("conversation") or None,
             owner=None if asks.caller.may("admin") else asks.caller.owner,
         )
-        await asks.tell(api.RunPage(runs=tuple(map(run_view, page.runs)), cursor=page.cursor))
+        await asks.tell(replace(page, runs=tuple(map(run_view, page.runs))))
 
     async def _own(self, asks: Incoming) -> Run:
         """The requested run. RunError if it does not exist or belongs to another owner."""
