@@ -10,24 +10,6 @@ from forge.durable.runs import How, Page, Run
 from forge.serve import api
 from forge.serve.problems import KINDS, ProblemKind
 
-OperationId = Literal[
-    "startRun",
-    "listRuns",
-    "getRun",
-    "readEvents",
-    "exportJournal",
-    "answerRun",
-    "cancelRun",
-    "retryRun",
-    "steerRun",
-    "deleteRun",
-    "listWorkflows",
-    "live",
-    "ready",
-    "metrics",
-    "openapi",
-]
-
 
 class Parameter(Struct, frozen=True, kw_only=True):
     """A query parameter or header; a string unless `schema` says otherwise."""
@@ -39,13 +21,13 @@ class Parameter(Struct, frozen=True, kw_only=True):
 
 
 class Operation(Struct, frozen=True, kw_only=True):
-    """A method of a path. `scope` is the scope a key needs; None: no key needed. `body` is read as JSON.
+    """A method of a path, handled by the App's method of the same name.
 
-    `answers`: the struct or media type of each success response, by status; None: no body. `problems`: errors specific
-    to this operation.
+    `scope` is the scope a key needs; None: no key needed. `body` is read as JSON. `answers`: the struct or media type
+    of each success response, by status; None: no body. `problems`: errors specific to this operation.
     """
 
-    id: OperationId
+    id: str
     method: Literal["GET", "POST", "DELETE"]
     path: str
     about: str
