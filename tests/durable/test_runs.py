@@ -489,12 +489,6 @@ async def test_runs_are_listed_deleted_and_pruned(tmp_path: Path) -> None:
         started = [await runs.start(till, f"Pay order {number}", id=f"run-{number}") for number in range(5)]
         for run in started:
             assert isinstance(await runs.result(run), Failure)
-        first = await runs.list(most=2)
-        second = await runs.list(cursor=first.cursor, most=2)
-        third = await runs.list(cursor=second.cursor, most=2)
-        pages = [run.id for page in (first, second, third) for run in page.runs]
-        assert pages == started[::-1]
-        assert third.cursor == ""
         assert "invalid cursor" in await refused(runs.list(cursor="x"))
         assert "1 to 1000" in await refused(runs.list(most=0))
         await runs.delete("run-3")
