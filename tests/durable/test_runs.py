@@ -4,7 +4,7 @@ import asyncio
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Awaitable
-from contextlib import asynccontextmanager, closing, suppress
+from contextlib import closing, suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,6 @@ import pytest
 from returns.result import Failure, Success
 
 from forge import Approved, Limits, Rejected, Scripted, Workflow, call, durable, replay, tool
-from forge.connection import Connection, Setup
 from forge.durable import Run, Runs
 from forge.durable import database as module
 from forge.durable.database import Database, SegmentRow, StoredJson
@@ -22,12 +21,12 @@ from forge.durable.runs import _output
 from forge.errors import CallbackError, DefinitionError, ForgeError, RunError, ToolOutcomeUnknown
 from forge.journal.replaying import states
 from forge.serve.views import run_view
-from stages.effect import Ask, Fault, NeedsInput, Replied, Reply, Send, Settled
+from stages.effect import Ask, Fault, NeedsInput, Reply, Send, Settled
 from stages.events import ApprovalAsked, Connected, ModelFailed, RunFinished, RunHalted, Steered
 from stages.halt import ApprovalNeeded, BackendFailed, Cancelled, OutcomeUnknown
 from stages.message import Tool, User
 from stages.state import Awaiting
-from tests.durable.till import ask_back, finish, get_order, till
+from tests.durable.till import Answering, ask_back, finish, get_order, till
 from tests.memory.running import asynchronous
 
 LOOKS = call("get_order", order_id="A")
@@ -408,20 +407,17 @@ async def test_a_waiting_run_is_cancelled_while_no_worker_is_there(tmp_path: Pat
         assert (await runs.get(run)).state == "cancelled"
 
 
-class Hanging:
+class Hanging(Answering):
     """A model that never answers."""
 
     def __init__(self) -> None:
+        super().__init__(self._hang)
         self.asked = asyncio.Event()
 
-    @asynccontextmanager
-    async def connect(self) -> AsyncIterator[Connection]:
-        async def send(effect: Send) -> Replied:
-            self.asked.set()
-            await asyncio.Event().wait()
-            return Replied(reply=Reply())
-
-        yield Connection(Setup(context_tokens=8192), send)
+    async def _hang(self, _: Send) -> Reply:
+        self.asked.set()
+        await asyncio.Event().wait()
+        return Reply()
 
 
 @asynchronous
@@ -645,15 +641,8 @@ def test_a_database_of_a_newer_version_is_refused(tmp_path: Path) -> None:
         asyncio.run(opened())
 
 
-class ByTurn:
-    """A model that goes by the number of the turn, whichever run asks."""
-
-    @asynccontextmanager
-    async def connect(self) -> AsyncIterator[Connection]:
-        async def send(effect: Send) -> Replied:
-            return Replied(reply=FULL[effect.turn - 1])
-
-        yield Connection(Setup(context_tokens=8192), send)
+async def by_turn(effect: Send) -> Reply:
+    return FULL[effect.turn - 1]
 
 
 def begun_by_another_version(database: Path) -> None:
@@ -688,7 +677,7 @@ async def test_runs_of_another_version_say_so_and_are_upgraded(tmp_path: Path) -
         assert "only a run of another version" in await refused(runs.upgrade(waits))
         assert await runs.get(waits) == waiting
         await runs.answer(waits, Approved(digest=digest_of(waiting)))
-    async with durable.worker(till, database=database, backend=ByTurn()) as runs:
+    async with durable.worker(till, database=database, backend=Answering(by_turn)) as runs:
         for run in (waits, running, queued):
             if (asks := await runs.wait(run)).question is not None:
                 await runs.answer(run, Approved(digest=digest_of(asks)))
@@ -705,20 +694,16 @@ async def test_runs_are_begun_by_priority_and_at_a_rate(tmp_path: Path) -> None:
         order.append(name)
         return name
 
-    class Named:
-        @asynccontextmanager
-        async def connect(self) -> AsyncIterator[Connection]:
-            async def send(effect: Send) -> Replied:
-                name = next(one for one in ("late", "early", "middle") if one.encode() in effect.request.body)
-                return Replied(reply=call("note", name=name))
-
-            yield Connection(Setup(context_tokens=8192), send)
+    async def named(effect: Send) -> Reply:
+        return call(
+            "note", name=next(one for one in ("late", "early", "middle") if one.encode() in effect.request.body)
+        )
 
     notes = Workflow("notes", tools=[note], terminal_tool="note")
     async with durable.client(database) as runs:
         for name, priority in (("late", 9), ("middle", 5), ("early", 1)):
             await runs.start(notes, name, id=name, priority=priority)
-    async with durable.worker(notes, database=database, backend=Named(), concurrency=1, per_minute=2) as runs:
+    async with durable.worker(notes, database=database, backend=Answering(named), concurrency=1, per_minute=2) as runs:
         for name in ("early", "middle"):
             assert isinstance(await runs.result(name), Success)
         assert (await runs.get("late")).state == "queued"
