@@ -259,13 +259,12 @@ def _resumable(run: Glance) -> bool:
 def _show(console: Console, run: Glance) -> None:
     from forge.agent.headless.running import HEADLESS  # noqa: PLC0415 - commands that only record a run can do without
 
-    turns = "" if run.turns is None else f", {quantity(run.turns, 'turn')}"
     try:
         moment = datetime.fromisoformat(run.started)
         when = f"{moment.replace(tzinfo=moment.tzinfo or UTC).astimezone():%Y-%m-%d %H:%M}"
     except ValueError:
         when = "at an unknown time"
-    facts = f"   {when}{turns}, {printable(run.model) or 'a model'}"
+    facts = f"   {when}, {quantity(run.turns, 'turn')}, {printable(run.model) or 'a model'}"
     console.say(Text.assemble((printable(run.workflow), "bold"), (facts, "dim")))
     console.show(LabelledText(run.state, printable(run.outcome), label_style=_COLOURS[run.state]))
     console.show(LabelledText("journal", run.path))

@@ -10,8 +10,8 @@ from msgspec import Raw, Struct
 
 from forge.connection import Setup
 from forge.errors import ForgeError
+from forge.journal.definition import Definition, definition_of
 from forge.journal.records import Recorded
-from forge.journal.workflow_changes import Definition, definition_of
 from stages.effect import Approved, Fault, Outcome, Rejected, Settled
 from stages.events import Stamped
 from stages.halt import Cancelled, Halt

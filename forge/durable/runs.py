@@ -14,7 +14,7 @@ from uuid import uuid4
 import msgspec
 from dbos import EnqueueOptions
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 from returns.result import Failure, Result, Success
 
 from forge import _installation, observation
@@ -71,7 +71,7 @@ Served = Workflow | Agent
 """A workflow or an agent. A message to an agent is a run of its workflow."""
 
 How = Literal["queued", "running", "waiting", "completed", "halted", "cancelled", "failed"]
-"""A run's state. `waiting`: for a person. `failed`: stopped by a bug in a program; see `problem`."""
+"""`waiting`: for a person. `halted`: ended without reaching its goal. `failed`: stopped by a bug in a program."""
 
 _OVER = frozenset[How]({"completed", "halted", "cancelled", "failed"})
 
@@ -105,13 +105,23 @@ def workflow_of(served: Served) -> Workflow:
     return served.workflow if isinstance(served, Agent) else served
 
 
-class Run(Struct, frozen=True, kw_only=True):
-    """A run as it is listed. Times are ISO 8601, UTC. `segment` is the number of its last segment.
+class Question(Ask, frozen=True, kw_only=True, tag=False):
+    """The question of a waiting run: may `call` run? An answer must repeat the `digest`.
 
-    `question`: what a waiting run asks, until the time `until`. `halt`: why it ended without reaching its goal.
-    `owner`: who started it. `follows` and `followed_by` are the runs before and after it in its `conversation`.
-    `version`: the version of its step order. Only `get` sets `message`, which started the run, `outcome`, and
-    `in_doubt`: the calls of an ended run whose outcome is unknown.
+    `in_doubt`: an earlier call whose outcome is unknown, to be answered with whether it happened. `problem`: what was
+    wrong with the arguments that a person gave before. `until`: when the question expires.
+    """
+
+    until: str = ""
+
+
+class Run(Struct, frozen=True, kw_only=True):
+    """A run. Times are ISO 8601, UTC.
+
+    `problem` explains why it halted or failed; `halt` is the same as data, `reason` its kind, such as `budget_spent`.
+    `in_doubt`: once it has ended, its calls whose outcome is unknown: they may have taken effect. Lists leave out
+    `question`, `outcome`, `in_doubt` and `message`. `follows` and `followed_by` are the runs before and after it in its
+    `conversation`. `segment` is the number of its last segment, `version` that of its step order.
     """
 
     id: str
@@ -119,19 +129,19 @@ class Run(Struct, frozen=True, kw_only=True):
     state: How
     begun: str
     updated: str
-    problem: str = ""
-    question: Ask | None = None
-    until: str = ""
-    segment: int = 0
-    version: str = VERSION
     owner: str = ""
-    halt: Halt | None = None
     message: str = ""
+    problem: str = ""
+    reason: str = ""
+    halt: Halt | None = None
+    question: Question | None = None
     outcome: Ending | None = None
     in_doubt: tuple[ToolCall, ...] = ()
     conversation: str = ""
     follows: str = ""
     followed_by: str = ""
+    segment: int = 0
+    version: str = VERSION
 
     @property
     def over(self) -> bool:
@@ -145,7 +155,7 @@ class Run(Struct, frozen=True, kw_only=True):
 
 
 class Page(Struct, frozen=True, kw_only=True):
-    """Runs, newest first, and the `cursor` of the next page; empty on the last."""
+    """Runs, newest first. `cursor` leads to the next page, empty on the last. A filtered page may be short."""
 
     runs: tuple[Run, ...]
     cursor: str = ""
@@ -226,7 +236,7 @@ class Runs:
     async def _following(self, first: SegmentRow, start: "_Start") -> str:
         run, name = _run(first.id), workflow_of(start.served).name
         row = await self._last(run)
-        known, end = _listed(first, row, answered=False), _output(row)
+        known, end = _listed(first, row, answered=False, followed_by=""), _output(row)
         if not isinstance(end, SegmentEnd):
             raise _goes_on(known)
         if known.workflow != name:
@@ -236,12 +246,10 @@ class Runs:
         # Messages that came too late for the previous run are read now.
         unread = await asyncio.to_thread(self._database.said, run, await self._heard(row))
         heard = replace(start, message="\n\n".join((*unread, start.message)))
-        state = replace(await _beginning(heard, unpacked(end.state)), run=str(first.attributes["next"]))
+        state = replace(await _beginning(heard, unpacked(end.state)), run=_next(first))
         number = _noted(first, "number") + 1
         place = {"conversation": known.conversation, "number": number, "follows": run, **start.place}
-        made = await self._enqueued(state, replace(start, owner=known.owner, place=place), after=row)
-        await self._database.client.update_workflow_attributes_async(first.id, {"followed_by": made}, merge=True)
-        return made
+        return await self._enqueued(state, replace(start, owner=known.owner, place=place), after=row)
 
     async def _enqueued(self, state: State, start: "_Start", after: SegmentRow | None = None) -> str:
         """Enqueue the first segment of a run that begins in this state. Returns the run's id, which is the state's.
@@ -468,7 +476,7 @@ class Runs:
         options = _options(following)
         if isinstance(state.phase, Awaiting) and isinstance(state.phase.effect, Ask):
             options["delay_seconds"] = segment.within
-        successor = str(first.attributes.get("next", ""))
+        successor = _next(first)
         if not await asyncio.to_thread(
             self._database.enqueue_after,
             row,
@@ -503,7 +511,7 @@ class Runs:
         await client.delete_workflows_async([one for run in runs for one in _segments(run.id, run.segment + 1)])
         await asyncio.to_thread(self._database.unsay, [run.id for run in runs])
         for before in {run.follows for run in runs if run.follows} - {run.id for run in runs}:
-            fresh = {"next": uuid4().hex, "followed_by": ""}
+            fresh = {"next": uuid4().hex}
             await client.update_workflow_attributes_async(segment_id(before, 0), fresh, merge=True)
 
     async def prune(self, older: timedelta) -> int:
@@ -637,12 +645,20 @@ class Runs:
         return [lasts[row.id] for row in firsts]
 
     async def _described(self, firsts: Sequence[SegmentRow], *, whole: bool) -> Sequence[Run]:
-        known = await self.rows([row.id for row in firsts])
+        known = await self.rows([one for row in firsts for one in (row.id, segment_id(_next(row), 0))])
         found = [known.get(row.id, row) for row in firsts]
         lasts = await self._lasts(found)
         delayed = [row.id for row in lasts if row.status == "DELAYED"]
         answered = await asyncio.to_thread(self._database.answered, delayed) if delayed else set[str]()
-        runs = [_listed(first, last, answered=last.id in answered) for first, last in zip(found, lasts, strict=True)]
+        runs = [
+            _listed(
+                first,
+                last,
+                answered=last.id in answered,
+                followed_by=_next(first) if segment_id(_next(first), 0) in known else "",
+            )
+            for first, last in zip(found, lasts, strict=True)
+        ]
         if not whole:
             return runs
         return [await self._whole(run, last) for run, last in zip(runs, lasts, strict=True)]
@@ -651,23 +667,23 @@ class Runs:
         """The run with the fields that only its saved states have."""
         text = await asyncio.to_thread(self._database.input_of, segment_id(run.id, 0))
         asked = [one for one in unpacked(SEGMENT.decode(text).state).history if isinstance(one, User)] if text else []
-        question = await self._question(last.id) if run.state == "waiting" else None
         end = _output(last)
         ended = unpacked(end.state) if isinstance(end, SegmentEnd) else None
         phase = ended.phase if ended and run.halt is None else None
         return replace(
             run,
             message=asked[-1].text if asked else "",
-            question=question,
-            until=_time(last.until) if question is not None and last.until else "",
+            question=await self._question(last) if run.state == "waiting" else None,
             outcome=phase.outcome if isinstance(phase, Done) else None,
             in_doubt=ended.ledger.in_doubt if ended else (),
         )
 
-    async def _question(self, segment: str) -> Ask | None:
-        text = await asyncio.to_thread(self._database.input_of, segment)
+    async def _question(self, last: SegmentRow) -> Question | None:
+        text = await asyncio.to_thread(self._database.input_of, last.id)
         phase = unpacked(SEGMENT.decode(text).state).phase if text else None
-        return phase.effect if isinstance(phase, Awaiting) and isinstance(phase.effect, Ask) else None
+        if not isinstance(phase, Awaiting) or not isinstance(phase.effect, Ask):
+            return None
+        return Question(**asdict(phase.effect), until=_time(last.until) if last.until else "")
 
 
 class EventReader:
@@ -779,10 +795,16 @@ def _output(row: SegmentRow) -> Next | SegmentEnd | None:
     return OUTPUT.decode(text_of(row.output)) if row.status == "SUCCESS" and row.output else None
 
 
-def _listed(first: SegmentRow, last: SegmentRow, *, answered: bool) -> Run:
+def _next(first: SegmentRow) -> str:
+    """The id of the run that follows, once there is one."""
+    return str(first.attributes["next"])
+
+
+def _listed(first: SegmentRow, last: SegmentRow, *, answered: bool, followed_by: str) -> Run:
     """The run as its rows describe it, without its saved states."""
     state, problem = _state(last)
     end = _output(last)
+    halt = end.halt if isinstance(end, SegmentEnd) else None
     return Run(
         id=_run(first.id),
         workflow=str(first.attributes.get("workflow", "")),
@@ -793,10 +815,11 @@ def _listed(first: SegmentRow, last: SegmentRow, *, answered: bool) -> Run:
         segment=_number(last),
         version=last.version,
         owner=first.owner,
-        halt=end.halt if isinstance(end, SegmentEnd) else None,
+        reason=str(halt.__struct_config__.tag) if halt else "",
+        halt=halt,
         conversation=str(first.attributes.get("conversation", "")),
         follows=str(first.attributes.get("follows", "")),
-        followed_by=str(first.attributes.get("followed_by", "")),
+        followed_by=followed_by,
     )
 
 

@@ -10,8 +10,8 @@ Code outside the steps runs again on recovery, so it must be deterministic: no r
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from dbos import DBOS, SetEnqueueOptions, SetWorkflowID
@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from returns.result import Failure, Result
 
 from forge import observation
-from forge.callbacks import Answer, OnChunk
+from forge.callbacks import Answer
 from forge.connection import Connection, Endpoint, Setup
 from forge.durable.database import ANSWERS
 from forge.durable.records import (
@@ -44,10 +44,10 @@ from forge.durable.records import (
     written,
 )
 from forge.errors import BackendError, ForgeError
+from forge.journal.definition import definition_of
 from forge.journal.records import Recorded, SentPart, shortened
-from forge.journal.workflow_changes import definition_of
 from forge.outcome import Finished, Halted
-from forge.runtime.emitter import Calling, Emitter, OnEvent, calling
+from forge.runtime.emitter import Calling, Emitter, calling
 from forge.runtime.loop import cancelled, drive, uncancelled
 from forge.runtime.reaching import counted
 from forge.runtime.watching import Raised, Watching, interpreting
@@ -61,18 +61,19 @@ from stages.effect import (
     Execute,
     InDoubt,
     Outcome,
-    Replied,
     Request,
     Results,
     Send,
     Unanswered,
-    Undelivered,
 )
 from stages.events import Event, MessageAdded, ModelFailed, RunFinished, RunHalted, Stamped, ToolProgressed
 from stages.halt import BackendFailed
 from stages.saved import load, save
 from stages.state import Awaiting, State
 from stages.wire.deltas import Delta
+
+if TYPE_CHECKING:
+    from forge.durable.worker import Worker
 
 _log = logging.getLogger("forge")
 
@@ -85,29 +86,6 @@ _NOT_ASKED = "nobody can be asked about calls of an inner agent in a durable run
 
 Again = Callable[[str], Coroutine[object, object, str]]
 """The DBOS workflow that performs a segment."""
-
-
-class Host(Protocol):
-    """What a segment needs from the process that performs it."""
-
-    async def connection(self, workflow: str) -> Connection:
-        """The connection to the workflow's model. BackendError if it cannot be reached."""
-        ...
-
-    on_event: OnEvent | None
-    """Receives events, the deltas of replies and tools' progress."""
-
-    async def send(self, workflow: str, effect: Send, on_chunk: OnChunk | None) -> Replied | Undelivered:
-        """Call the workflow's model once a slot is free."""
-        ...
-
-    async def said(self, run: str, after: int) -> Sequence[str]:
-        """The messages to the run after that number."""
-        ...
-
-    async def continued(self, first: str, following: str, number: int) -> None:
-        """Record that the run continues in that segment, and wake it if the run is being cancelled."""
-        ...
 
 
 class _Left(Exception):  # noqa: N818 - nothing went wrong
@@ -124,7 +102,7 @@ class _Cancelled(Exception):  # noqa: N818 - nothing went wrong
 class Performing:
     """An execution of a segment in this process."""
 
-    def __init__(self, host: Host, workflow: Workflow, segment: Segment, cancel: asyncio.Event) -> None:
+    def __init__(self, host: "Worker", workflow: Workflow, segment: Segment, cancel: asyncio.Event) -> None:
         self._host, self._workflow, self._segment, self._cancel = host, workflow, segment, cancel
         self._nonce = uuid4().hex  # of this execution; recorded only where it begins a write
         self._state = unpacked(segment.state)

@@ -77,7 +77,7 @@ async def worker(
     opened = await asyncio.to_thread(Database, database)
     _open.append(opened)
     try:
-        working = _Worker(served, opened, backend, slots, on_event)
+        working = Worker(served, opened, backend, slots, on_event)
         async with working.launched(concurrency, per_minute, rhythm, drain):
             yield Runs(opened, within=answer_within)
     finally:
@@ -127,8 +127,8 @@ def _refuse_wrong(
         workflow_of(one).compiled  # noqa: B018 - a wrong definition is told before a run fails of it
 
 
-class _Worker:
-    """Hosts the segments that this process performs."""
+class Worker:
+    """Performs segments in this process."""
 
     def __init__(
         self,

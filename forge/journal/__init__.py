@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from forge.journal.ablation import Ablated, Acted, ablate
     from forge.journal.bisection import Parting, bisect
     from forge.journal.file import journal_parts
-    from forge.journal.priors import measured_priors
     from forge.journal.records import Header, Journal, read_journal
     from forge.journal.redaction import Field, Redact
     from forge.journal.replaying import Difference, DivergenceError, Move, Step, replay, states
@@ -31,7 +30,6 @@ __all__ = [
     "bisect",
     "glance",
     "journal_parts",
-    "measured_priors",
     "read_journal",
     "replay",
     "states",
@@ -44,7 +42,6 @@ if not TYPE_CHECKING:
             "forge.journal.ablation": ("Ablated", "Acted", "ablate"),
             "forge.journal.bisection": ("Parting", "bisect"),
             "forge.journal.file": ("journal_parts",),
-            "forge.journal.priors": ("measured_priors",),
             "forge.journal.records": ("Header", "Journal", "read_journal"),
             "forge.journal.redaction": ("Field", "Redact"),
             "forge.journal.replaying": ("Move", "Difference", "DivergenceError", "Step", "replay", "states"),

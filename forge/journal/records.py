@@ -147,7 +147,7 @@ class Header(Struct, frozen=True, kw_only=True):
 
     `journal` is the version of the format. `started` (UTC, ISO 8601) and `forge`, the version that wrote it, are for
     people; nothing is computed from them. `redacted` says what is hidden in it (`forge.journal.redaction`).
-    `definition` describes the workflow (`forge.journal.workflow_changes`), to report changes since.
+    `definition` describes the workflow (`forge.journal.definition`), to report changes since.
     """
 
     journal: int = JOURNAL_VERSION
@@ -295,7 +295,7 @@ def read_journal(path: str | PathLike[str]) -> Journal:
     """The journal in that file; JournalError names a wrong line. An incomplete last line is ignored."""
     checked = CheckedLines(path)
     lines = iter(checked)
-    header = read_header(path, next(lines))
+    header = _read_header(path, next(lines))
     entries: list[Entry] = []
     pending: Recorded | None = None
     requests = _Requests()
@@ -336,7 +336,7 @@ _LINE: msgspec.json.Decoder[EffectLine | AgainLine | OutcomeLine] = msgspec.json
 )
 
 
-def read_header(path: str | PathLike[str], line: bytes) -> Header:
+def _read_header(path: str | PathLike[str], line: bytes) -> Header:
     """The first line. JournalError if it is invalid or was written by another version of forge."""
     _refuse_other_version(path, line)
     try:

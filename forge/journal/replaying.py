@@ -11,6 +11,7 @@ from msgspec import Raw, Struct
 from returns.result import Failure, Result, Success
 
 from forge.errors import JournalError, checked_options, explain
+from forge.journal.definition import definition_of
 from forge.journal.records import Journal, Recorded, SentPart, read_journal, shortened
 from forge.journal.redaction import MARK
 from forge.outcome import Finished, Halted
@@ -270,12 +271,17 @@ def _explained(made: Iterator[Step], record: Journal, workflow: Workflow) -> Ite
     try:
         yield from made
     except DivergenceError as error:
-        from forge.journal.workflow_changes import changed_since  # noqa: PLC0415 - only a mistake needs it
-
         if changed := changed_since(record, workflow):
-            message = "\n- ".join((f"{error}\nThe workflow has changed since the run began:", *changed))
+            now = as_lines(changed, ("recorded", "now"))
+            message = f"{error}\nThe workflow has changed since the run began:\n{now}"
             raise DivergenceError(message, error.number, error.step, error.found) from None
         raise
+
+
+def changed_since(journal: Journal, workflow: Workflow) -> tuple[Difference, ...]:
+    """How the workflow differs from the one that was recorded when the run began; nothing if none was recorded."""
+    before = journal.header.definition
+    return differences(before, definition_of(workflow)) if before else ()
 
 
 def as_recorded(journal: Journal, workflow: Workflow) -> CompiledWorkflow:

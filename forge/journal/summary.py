@@ -1,23 +1,13 @@
-"""A journal at a glance: which run it is and how far it got, from its first and last lines only."""
+"""A journal at a glance: which run it is and how far it got."""
 
-import os
 from pathlib import Path
 from typing import Literal, assert_never
 
 import msgspec
 from msgspec import UNSET, Struct
 
-from forge.errors import JournalError
-from forge.journal.records import AgainLine, EffectLine, Header, OutcomeLine, Recorded, SentPart, read_header
+from forge.journal.records import Journal, Recorded, SentPart, read_journal
 from stages.effect import Ask, Execute, Rejected, Replied, Results, Succeeded, Unanswered, Undelivered
-
-_HEAD = 4 * 1024 * 1024
-"""Maximum bytes read of the first line, which may hold an earlier conversation."""
-
-TAIL = 1024 * 1024
-"""Bytes first read from the end of a journal; more if its last step is larger."""
-
-_Line = EffectLine | AgainLine | OutcomeLine
 
 
 class _Tool(Struct):
@@ -31,7 +21,7 @@ class _Definition(Struct):
 class Glance(Struct, frozen=True, kw_only=True):
     """A journal in short. `outcome` is a sentence; `state` says whether the run reached its goal, can resume, or ended.
 
-    `turns` is None if the last model call is too far from the end. `started` is UTC, ISO 8601.
+    `started` is UTC, ISO 8601.
     """
 
     path: str
@@ -42,34 +32,17 @@ class Glance(Struct, frozen=True, kw_only=True):
     seed: int | None
     temperature: float | None
     max_tokens: int | None
-    turns: int | None
+    turns: int
     state: Literal["done", "open", "ended"]
     outcome: str
     redacted: bool
 
 
 def glance(path: Path) -> Glance:
-    """A summary of the journal's run, in time linear in its first line and its last step; checksums are not verified.
-
-    JournalError for a file that is not a journal or was written by another version of forge.
-    """
-    room = TAIL
-    try:
-        with path.open("rb") as file:
-            first = file.readline(_HEAD)
-            header = read_header(path, first)
-            size = os.fstat(file.fileno()).st_size
-            while True:
-                cut = size - room > len(first)
-                file.seek(size - room if cut else len(first))
-                lines = _decoded(file.read(room).split(b"\n")[1 if cut else 0 : -1])
-                asked = [line.effect for line in lines if isinstance(line, EffectLine)]
-                if asked or not cut:
-                    break
-                room *= 8
-    except OSError as error:
-        raise JournalError(f"cannot read the journal {path}: {error.strerror}") from None
-    state, outcome = _ending(lines, asked, header)
+    """A summary of the journal's run. JournalError for a file that cannot be read as a journal."""
+    journal = read_journal(path)
+    header = journal.header
+    state, outcome = _ending(journal)
     sampling = header.setup.sampling
     return Glance(
         path=str(path),
@@ -80,53 +53,38 @@ def glance(path: Path) -> Glance:
         seed=None if sampling.seed is UNSET else sampling.seed,
         temperature=None if sampling.temperature is UNSET else sampling.temperature,
         max_tokens=None if sampling.max_tokens is UNSET else sampling.max_tokens,
-        turns=next((one.turn for one in reversed(asked) if isinstance(one, SentPart)), None if cut else 0),
+        turns=next((one.turn for one in reversed(journal.asked()) if isinstance(one, SentPart)), 0),
         state=state,
         outcome=outcome,
         redacted=bool(header.redacted),
     )
 
 
-def _decoded(tail: list[bytes]) -> list[_Line]:
-    """The last lines; those before an unreadable one are left out, because they say nothing about the end."""
-    lines: list[_Line] = []
-    for line in tail:
-        try:
-            lines.append(msgspec.json.decode(line, type=_Line))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            lines.clear()
-    return lines
-
-
-def _ending(
-    lines: list[_Line], effects: list[Recorded], header: Header
-) -> tuple[Literal["done", "open", "ended"], str]:
-    if not effects:
+def _ending(journal: Journal) -> tuple[Literal["done", "open", "ended"], str]:
+    if journal.pending is not None:
+        return "open", _pending(journal.pending)
+    if not journal.entries:
         return "open", "interrupted before anything was done"
-    asked = effects[-1]
-    match lines[-1]:
-        case EffectLine() | AgainLine():
-            return "open", _pending(asked)
-        case OutcomeLine(outcome=Undelivered(fault=fault)):
+    asked = journal.entries[-1].effect
+    match journal.entries[-1].outcome:
+        case Undelivered(fault=fault):
             return "open", f"the model's server gave no answer: {fault.detail}"
-        case OutcomeLine(outcome=Unanswered(reason=reason)):
+        case Unanswered(reason=reason):
             return "open", f"a person's answer is missing: {reason}"
-        case OutcomeLine(outcome=Rejected()) if isinstance(asked, Ask) and asked.in_doubt:
+        case Rejected() if isinstance(asked, Ask) and asked.in_doubt:
             return "open", f"the outcome of {asked.in_doubt.name} is unknown, and a person left it open"
-        case OutcomeLine(outcome=Results(results=results)) if isinstance(asked, Execute):
+        case Results(results=results) if isinstance(asked, Execute):
             names = {call.id: call.name for call in asked.calls}
             good = (names.get(one.call_id, "") for one in results if isinstance(one, Succeeded))
-            tools = msgspec.convert(header.definition, _Definition).tools
+            tools = msgspec.convert(journal.header.definition, _Definition).tools
             ends = [name for name in good if tools.get(name, _Tool()).effect == "terminal"]
             return ("done", f"{ends[0]} returned") if ends else ("ended", "ended after the results of its tools")
-        case OutcomeLine(outcome=Replied(reply=reply)):
+        case Replied(reply=reply):
             # In the other modes calls are written as text, too.
-            said = header.setup.mode == "native" and not reply.calls and bool(reply.text.strip())
+            said = journal.header.setup.mode == "native" and not reply.calls and bool(reply.text.strip())
             return "ended", "ended after a reply in text" if said else "ended after a reply of the model"
-        case OutcomeLine():
+        case _:
             return "ended", "ended after a person's answer"
-        case never:
-            assert_never(never)
 
 
 def _pending(effect: Recorded) -> str:

@@ -13,8 +13,7 @@ from forge.errors import JournalError, checked_options
 from forge.interpreters import Interpreter
 from forge.journal.file import continuing
 from forge.journal.records import Journal, Recorded, read_journal
-from forge.journal.replaying import Step, as_lines, differences, states
-from forge.journal.workflow_changes import changed_since
+from forge.journal.replaying import Step, as_lines, changed_since, differences, states
 from forge.outcome import Finished, Halted
 from forge.runtime.emitter import Emitter
 from forge.runtime.runs import Recording, driven
@@ -57,7 +56,8 @@ async def resume_journal(
         raise JournalError(f"{path} is redacted ({hidden}): the run cannot be resumed without the hidden values")
     (last,) = deque(states(journal, workflow), maxlen=1)  # all of them at once would take memory by the run's square
     if changed := changed_since(journal, workflow):
-        _log.warning("the workflow %s has changed since the run began: %s", workflow.name, "; ".join(changed))
+        where = ", ".join(one.path for one in changed)
+        _log.warning("the workflow %s has changed since the run began: %s", workflow.name, where)
     with emitting(workflow, last.state, watching).working() as emitter:
         again = None if last.halt is None else asking_again(last.state, last.halt)
         if again is None and (ended := _ended(last, emitter)):

@@ -238,10 +238,10 @@ def _recorded(
     if journal is None:
         return nullcontext(interpret)
     # Most runs have no journal, and start faster without these imports.
+    from forge.journal.definition import definition_of  # noqa: PLC0415
     from forge.journal.file import recording  # noqa: PLC0415
     from forge.journal.records import Header  # noqa: PLC0415
     from forge.journal.redaction import Redactor  # noqa: PLC0415
-    from forge.journal.workflow_changes import definition_of  # noqa: PLC0415
 
     hidden = redact.kinds() if redact else ()
     # A redacted run is never resumed, and its definition may contain what is hidden.

@@ -1,14 +1,14 @@
 """The HTTP API: every request and response as a struct. Pure; docs/served.md has the routes as a table.
 
-    POST   /v1/runs                   StartRun → RunView: 202 at once with `background`, else 200 once the run has ended
+    POST   /v1/runs                   StartRun → Run: 202 at once with `background`, else 200 once the run has ended
                                       or waits for a person (202 if the server stops first); with `stream`, its events
-    GET    /v1/runs                   ?state=&workflow=&conversation=&limit=&cursor= → RunPage, newest first
-    GET    /v1/runs/{id}              RunView
+    GET    /v1/runs                   ?state=&workflow=&conversation=&limit=&cursor= → Page, newest first
+    GET    /v1/runs/{id}              Run
     GET    /v1/runs/{id}/events       text/event-stream, see below; Last-Event-ID or ?after= continues after that one
     GET    /v1/runs/{id}/journal      application/jsonl, for `forge replay`, `bisect` and `ablate`
-    POST   /v1/runs/{id}/answers      Answer → 202 RunView; 201 RunView of the following run, for an InputAnswer
-    POST   /v1/runs/{id}/cancel       202 RunView
-    POST   /v1/runs/{id}/retry        202 RunView
+    POST   /v1/runs/{id}/answers      Answer → 202 Run; 201 Run of the following run, for an InputAnswer
+    POST   /v1/runs/{id}/cancel       202 Run
+    POST   /v1/runs/{id}/retry        202 Run
     POST   /v1/runs/{id}/messages     Steer → 202 Steering
     DELETE /v1/runs/{id}              204; only for a run that has ended
     GET    /v1/workflows              WorkflowList
@@ -21,7 +21,7 @@ Every error is a Problem (application/problem+json). With a key file, requests n
 has scopes (`read`, `run`, `answer`, `metrics`, `admin`) and sees only its owner's runs, unless it has `admin`.
 
 In the stream an event is `event: TYPE`, `id: EFFECT.NUMBER` and one line `data: JSON`: a RunEvent, or for the type
-`state` a RunView. Events without an id are sent to current readers only: deltas of the reply being written, a tool's
+`state` a Run. Events without an id are sent to current readers only: deltas of the reply being written, a tool's
 progress, `state`, and events of an agent within the run while its call is running (they are sent again, with an id,
 once the call is over). A `state` comes first, unless the run has ended, whenever the run's state changes, and last: the
 one of an ended run ends the stream. Deltas come only from the process that performs the run; readers elsewhere see
@@ -34,11 +34,6 @@ from typing import Annotated, Literal
 from msgspec import Meta, Raw, Struct
 
 from stages.events import Stamped
-from stages.message import ToolCall
-from stages.state import Ending
-
-RunState = Literal["queued", "running", "waiting", "completed", "halted", "cancelled", "failed"]
-"""`waiting`: for a person. `halted`: ended without reaching its goal. `failed`: stopped by a bug in a program."""
 
 Scope = Literal["read", "run", "answer", "metrics", "admin"]
 
@@ -115,56 +110,6 @@ class Steer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A message to a run in progress: the model reads it with its next tool results."""
 
     text: _Text
-
-
-# Runs
-
-
-class Question(Struct, frozen=True, kw_only=True):
-    """The question of a waiting run: may `call` run? An answer must repeat the `digest`.
-
-    `in_doubt`: an earlier call whose outcome is unknown, to be answered with a SettleAnswer. `problem`: what was wrong
-    with the arguments that a person gave before. `until`: when the question expires.
-    """
-
-    digest: str
-    call: ToolCall
-    in_doubt: ToolCall | None = None
-    problem: str = ""
-    until: str = ""
-
-
-class RunView(Struct, frozen=True, kw_only=True):
-    """A run. Times are ISO 8601, UTC.
-
-    `problem` explains why it halted or failed; `reason` is the kind of halt, such as `budget_spent`. `in_doubt`: once
-    it has ended, its calls whose outcome is unknown: they may have taken effect. Lists leave out `question`, `outcome`,
-    `in_doubt` and `message`. `follows` and `followed_by` are the runs before and after it in its
-    `conversation`.
-    """
-
-    id: str
-    workflow: str
-    state: RunState
-    begun: str
-    updated: str
-    owner: str = ""
-    message: str = ""
-    problem: str = ""
-    reason: str = ""
-    question: Question | None = None
-    outcome: Ending | None = None
-    in_doubt: tuple[ToolCall, ...] = ()
-    conversation: str = ""
-    follows: str = ""
-    followed_by: str = ""
-
-
-class RunPage(Struct, frozen=True, kw_only=True):
-    """Runs, newest first. `cursor` leads to the next page, empty on the last. A filtered page may be short."""
-
-    runs: tuple[RunView, ...]
-    cursor: str = ""
 
 
 class Steering(Struct, frozen=True, kw_only=True):

@@ -22,14 +22,14 @@ from forge._installation import VERSION
 from forge.callbacks import Answer
 from forge.door.access import Reach
 from forge.door.asgi import Asked, Leaving, Outlet, Receive, Scope, Send, attended, read_body
-from forge.durable.runs import Run, Runs, Served, workflow_of
+from forge.durable.runs import How, Run, Runs, Served, workflow_of
 from forge.errors import ForgeError, RunError
 from forge.journal.records import checked_lines
 from forge.observation import Answered, Observed, Requested
 from forge.serve import api
 from forge.serve.following import Following, Followings, Reading, Sequence
 from forge.serve.keys import ANYONE, KeyFile, Principal
-from forge.serve.openapi import OPERATIONS, Operation, OperationId, document
+from forge.serve.openapi import OPERATIONS, Operation, document
 from forge.serve.options import ServeOptions
 from forge.serve.problems import ProblemError, of_door, of_forge, problem_answer, read
 from forge.serve.views import journal_view, run_view, workflow_view
@@ -137,25 +137,12 @@ class App:
             headers="authorization, content-type, idempotency-key, last-event-id",
             pages=True,
         )
-        self._rates, self._metrics, self._streams = Rates(options.rate), metrics, 0
+        self._rates, self._prometheus, self._streams = Rates(options.rate), metrics, 0
         metrics.watch(metrics.streams, lambda: self._streams)
         self._document = document(VERSION)
-        self._handlers: Mapping[OperationId, Handler] = {
-            "startRun": self._start,
-            "listRuns": self._list,
-            "getRun": self._get,
-            "readEvents": self._events,
-            "exportJournal": self._journal,
-            "answerRun": self._answered,
-            "cancelRun": self._cancel,
-            "retryRun": self._retry,
-            "steerRun": self._steer,
-            "deleteRun": self._delete,
-            "listWorkflows": self._list_workflows,
-            "live": self._live,
-            "ready": self._ready,
-            "metrics": self._tell_metrics,
-            "openapi": self._openapi,
+        self._handlers: Mapping[str, Handler] = {
+            one.id: getattr(self, re.sub("[A-Z]", lambda found: f"_{found[0].lower()}", f"_{one.id}"))
+            for one in OPERATIONS
         }
         self._routes = [
             (operation, Route(operation.path, endpoint=self, methods=[operation.method])) for operation in OPERATIONS
@@ -192,7 +179,7 @@ class App:
             await attended(asked, handle, receive, out, fail=_failed, log=log)
         finally:
             where = found.path if isinstance(found, Operation) else "other"
-            self._metrics.requests.labels(where, str(out.status)).inc()
+            self._prometheus.requests.labels(where, str(out.status)).inc()
             shown = ascii(asked.path[:200])[1:-1]
             log.info("%s %s %d %.0f ms", asked.method, shown, out.status, out.seconds * 1000)
 
@@ -278,7 +265,7 @@ class App:
 
     # Runs
 
-    async def _start(self, asks: Incoming) -> None:
+    async def _start_run(self, asks: Incoming) -> None:
         if self.draining:
             raise ProblemError("unavailable", _STOPPING, retry_after=2)
         wanted = read(_start, asks.asked.body)
@@ -316,10 +303,10 @@ class App:
             _refuse_broken(followed)
             return followed.run
 
-    async def _list(self, asks: Incoming) -> None:
-        states = [state for state in get_args(api.RunState) if state in asks.query.get("state", [])]
-        if strange := [one for one in asks.query.get("state", []) if one not in get_args(api.RunState)]:
-            known = ", ".join(get_args(api.RunState))
+    async def _list_runs(self, asks: Incoming) -> None:
+        states = [state for state in get_args(How) if state in asks.query.get("state", [])]
+        if strange := [one for one in asks.query.get("state", []) if one not in get_args(How)]:
+            known = ", ".join(get_args(How))
             raise ProblemError("wrong-field", f"unknown state {strange[0][:50]!r}; use one of {known}", field="state")
         limit = asks.one("limit") or "50"
         if not re.fullmatch("[0-9]{1,3}", limit) or not 1 <= int(limit) <= api.MOST:
@@ -332,7 +319,7 @@ class App:
             conversation=asks.one("conversation") or None,
             owner=None if asks.caller.may("admin") else asks.caller.owner,
         )
-        await asks.tell(api.RunPage(runs=tuple(map(run_view, page.runs)), cursor=page.cursor))
+        await asks.tell(replace(page, runs=tuple(map(run_view, page.runs))))
 
     async def _own(self, asks: Incoming) -> Run:
         """The requested run. RunError if it does not exist or belongs to another owner."""
@@ -341,16 +328,16 @@ class App:
             raise RunError(f"there is no run {asks.run[:120]!r}", "unknown")
         return run
 
-    async def _get(self, asks: Incoming) -> None:
+    async def _get_run(self, asks: Incoming) -> None:
         await asks.tell(run_view(await self._own(asks)))
 
-    async def _journal(self, asks: Incoming) -> None:
+    async def _export_journal(self, asks: Incoming) -> None:
         run = await self._own(asks)
         body = b"".join(checked_lines(journal_view(await self._runs.journal(run.id))))
         named = (("content-disposition", f'attachment; filename="{run.id}.jsonl"'),)
         await asks.out.answer(WireAnswer(body=body, headers=named), "application/jsonl")
 
-    async def _answered(self, asks: Incoming) -> None:
+    async def _answer_run(self, asks: Incoming) -> None:
         run = await self._own(asks)
         said = read(_answer, asks.asked.body)
         if isinstance(said, api.InputAnswer):
@@ -386,31 +373,31 @@ class App:
             raise ProblemError("unknown-workflow", detail, run=run.id)
         return served
 
-    async def _cancel(self, asks: Incoming) -> None:
+    async def _cancel_run(self, asks: Incoming) -> None:
         run = await self._own(asks)
         await self._runs.cancel(run.id)
         await asks.tell(run_view(await self._runs.get(run.id)), 202)
 
-    async def _retry(self, asks: Incoming) -> None:
+    async def _retry_run(self, asks: Incoming) -> None:
         run = await self._own(asks)
         await self._runs.retry(run.id)
         await asks.tell(run_view(await self._runs.get(run.id)), 202)
 
-    async def _steer(self, asks: Incoming) -> None:
+    async def _steer_run(self, asks: Incoming) -> None:
         run = await self._own(asks)
         said = read(_steer, asks.asked.body)
         if not said.text.strip():
             raise ProblemError("wrong-field", "the text is empty", field="text", run=run.id)
         await asks.tell(api.Steering(unread=await self._runs.say(run.id, said.text)), 202)
 
-    async def _delete(self, asks: Incoming) -> None:
+    async def _delete_run(self, asks: Incoming) -> None:
         run = await self._own(asks)
         await self._runs.delete(run.id)
         await asks.out.answer(WireAnswer(status=204, body=b""))
 
     # Events
 
-    async def _events(self, asks: Incoming) -> None:
+    async def _read_events(self, asks: Incoming) -> None:
         run = await self._own(asks)
         said = asks.asked.header("last-event-id") or asks.one("after")
         found = _PLACE.fullmatch(said)
@@ -487,12 +474,12 @@ class App:
                 health = api.Health(status="unavailable", problem=_AWAY)
         await asks.tell(health, 200 if health.status == "ok" else 503)
 
-    async def _tell_metrics(self, asks: Incoming) -> None:
+    async def _metrics(self, asks: Incoming) -> None:
         waits = await self._runs.waiting()
         for state, number in waits.items():
-            self._metrics.runs.labels(state).set(number)
-        self._metrics.queue_depth.set(waits["queued"])
-        await asks.out.answer(WireAnswer(body=self._metrics.text()), CONTENT_TYPE)
+            self._prometheus.runs.labels(state).set(number)
+        self._prometheus.queue_depth.set(waits["queued"])
+        await asks.out.answer(WireAnswer(body=self._prometheus.text()), CONTENT_TYPE)
 
     async def _openapi(self, asks: Incoming) -> None:
         await asks.out.answer(WireAnswer(body=self._document))

@@ -6,26 +6,9 @@ from typing import Literal, get_args
 import msgspec
 from msgspec import Struct
 
+from forge.durable.runs import How, Page, Run
 from forge.serve import api
 from forge.serve.problems import KINDS, ProblemKind
-
-OperationId = Literal[
-    "startRun",
-    "listRuns",
-    "getRun",
-    "readEvents",
-    "exportJournal",
-    "answerRun",
-    "cancelRun",
-    "retryRun",
-    "steerRun",
-    "deleteRun",
-    "listWorkflows",
-    "live",
-    "ready",
-    "metrics",
-    "openapi",
-]
 
 
 class Parameter(Struct, frozen=True, kw_only=True):
@@ -38,13 +21,13 @@ class Parameter(Struct, frozen=True, kw_only=True):
 
 
 class Operation(Struct, frozen=True, kw_only=True):
-    """A method of a path. `scope` is the scope a key needs; None: no key needed. `body` is read as JSON.
+    """A method of a path, handled by the App's method of the same name.
 
-    `answers`: the struct or media type of each success response, by status; None: no body. `problems`: errors specific
-    to this operation.
+    `scope` is the scope a key needs; None: no key needed. `body` is read as JSON. `answers`: the struct or media type
+    of each success response, by status; None: no body. `problems`: errors specific to this operation.
     """
 
-    id: OperationId
+    id: str
     method: Literal["GET", "POST", "DELETE"]
     path: str
     about: str
@@ -78,7 +61,7 @@ OPERATIONS: tuple[Operation, ...] = (
                 about="Repeating a request with the same key starts no second run; a different request is refused.",
             ),
         ),
-        answers={200: api.RunView, 202: api.RunView},
+        answers={200: Run, 202: Run},
         problems=("unknown-workflow", "reused-key", "wrong-state"),
     ),
     Operation(
@@ -91,7 +74,7 @@ OPERATIONS: tuple[Operation, ...] = (
             Parameter(
                 name="state",
                 about="Only runs in this state; may be repeated.",
-                schema={"type": "array", "items": {"enum": list(get_args(api.RunState))}},
+                schema={"type": "array", "items": {"enum": list(get_args(How))}},
             ),
             Parameter(name="workflow", about="Only runs of this workflow or agent."),
             Parameter(name="conversation", about="Only runs of this conversation."),
@@ -102,7 +85,7 @@ OPERATIONS: tuple[Operation, ...] = (
             ),
             Parameter(name="cursor", about="The `cursor` of the previous page."),
         ),
-        answers={200: api.RunPage},
+        answers={200: Page},
     ),
     Operation(
         id="getRun",
@@ -110,13 +93,13 @@ OPERATIONS: tuple[Operation, ...] = (
         path=_RUN,
         about="A run, with its question or outcome.",
         scope="read",
-        answers={200: api.RunView},
+        answers={200: Run},
     ),
     Operation(
         id="readEvents",
         method="GET",
         path=f"{_RUN}/events",
-        about="The run's events as they happen, until it ends. `data` is a RunEvent, for the event `state` a RunView. "
+        about="The run's events as they happen, until it ends. `data` is a RunEvent, for the event `state` a Run. "
         "204: no events are left.",
         scope="read",
         parameters=_LAST_EVENT,
@@ -139,7 +122,7 @@ OPERATIONS: tuple[Operation, ...] = (
         about="Answer the run's question. The first answer counts.",
         scope="answer",
         body=api.Answer,
-        answers={201: api.RunView, 202: api.RunView},
+        answers={201: Run, 202: Run},
         problems=("not-asked",),
     ),
     Operation(
@@ -148,7 +131,7 @@ OPERATIONS: tuple[Operation, ...] = (
         path=f"{_RUN}/cancel",
         about="Cancel the run. Work in progress is stopped; every call gets a result. An ended run is unchanged.",
         scope="run",
-        answers={202: api.RunView},
+        answers={202: Run},
     ),
     Operation(
         id="retryRun",
@@ -159,7 +142,7 @@ OPERATIONS: tuple[Operation, ...] = (
             "no answer (reason backend_failed). Its events go on after those of the halt."
         ),
         scope="run",
-        answers={202: api.RunView},
+        answers={202: Run},
         problems=("wrong-state",),
     ),
     Operation(
@@ -267,7 +250,7 @@ def _answer(what: object, of: Mapping[object, Mapping[str, object]]) -> Mapping[
     if what is None:
         return {"description": "Done."}
     if isinstance(what, str):
-        schema = {"oneOf": [of[api.RunEvent], of[api.RunView]]} if what == _EVENTS else {}
+        schema = {"oneOf": [of[api.RunEvent], of[Run]]} if what == _EVENTS else {}
         return {"description": what, "content": {what: {"schema": schema}}}
     return {"description": getattr(what, "__name__", ""), "content": {"application/json": {"schema": of[what]}}}
 

@@ -20,25 +20,10 @@ from stages.wire import deltas
 T = TypeVar("T")
 
 
-def run_view(run: Run) -> api.RunView:
-    """The run."""
-    return api.RunView(
-        id=run.id,
-        workflow=run.workflow,
-        state=run.state,
-        begun=run.begun,
-        updated=run.updated,
-        owner=run.owner,
-        message=run.message,
-        problem=_explained(run.halt) if isinstance(run.halt, BackendFailed) else run.problem,
-        reason=_reason(run.halt) if run.halt else "",
-        question=None if run.question is None else _question(run.question, run.until),
-        outcome=run.outcome,
-        in_doubt=run.in_doubt,
-        conversation=run.conversation,
-        follows=run.follows,
-        followed_by=run.followed_by,
-    )
+def run_view(run: Run) -> Run:
+    """The run as callers of the API may see it: without what the model's server said."""
+    problem = _explained(run.halt) if isinstance(run.halt, BackendFailed) else run.problem
+    return replace(run, problem=problem, halt=_public(run.halt))
 
 
 def workflow_view(served: Served) -> api.WorkflowView:
@@ -144,17 +129,3 @@ def _public(value: T) -> T:
 def _explained(halt: Halt) -> str:
     """The halt in a sentence, which may quote the model or a tool, but not the model's server."""
     return explain(_public(halt) if isinstance(halt, BackendFailed) else halt)
-
-
-def _question(asks: effects.Ask, until: str) -> api.Question:
-    return api.Question(
-        digest=asks.digest,
-        call=asks.call,
-        in_doubt=asks.in_doubt,
-        problem=asks.problem,
-        until=until,
-    )
-
-
-def _reason(halt: Halt) -> str:
-    return str(halt.__struct_config__.tag)

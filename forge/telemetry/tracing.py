@@ -4,7 +4,7 @@ import os
 import time
 from asyncio import CancelledError
 from collections.abc import Iterator, Mapping
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 
 import msgspec
 from msgspec import UNSET
@@ -47,7 +47,7 @@ class _Operation:
 
     def __init__(self, span: Span) -> None:
         self.span = span
-        self._token: Token[Context] | None = context.attach(trace.set_span_in_context(span))
+        self._token = context.attach(trace.set_span_in_context(span))
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -61,68 +61,24 @@ class _Operation:
 
     def end(self, outcome: object) -> None:
         """It is over."""
-        self.leave()
-        self.failed(outcome)
-        self.span.end()
-
-    def leave(self) -> None:
-        """Stop being the current span."""
-        token, self._token = self._token, None
-        if token is not None:
-            context.detach(token)
-
-    def failed(self, outcome: object) -> None:
-        """Mark it as failed, if it is, without a description: error messages may quote private content."""
+        context.detach(self._token)
         if kind := _failure(outcome):
             self.span.set_attribute(names.ERROR_TYPE, kind)
-            self.span.set_status(Status(StatusCode.ERROR))
+            self.span.set_status(Status(StatusCode.ERROR))  # no description: error messages may quote private content
+        self.span.end()
 
 
 class _Run(_Operation):
-    """A run. Its events belong to the latest model call, whose span stays open until the next one begins.
-
-    How a reply was judged is known only when its calls have returned.
-    """
+    """A run. `chat` is its model call in progress."""
 
     def __init__(self, span: Span, seen: "Tracing", what: RunBegins) -> None:
         super().__init__(span)
         self._seen, self._what, self._before = seen, what, _run.set(self)
         self._began = time.monotonic()
         self.chat: _Chat | None = None
-        self._ahead: list[tuple[str, Attributes]] = []
-
-    def asks(self, chat: "_Chat") -> None:
-        """A model call begins; it gets the events noted for it."""
-        self.settle()
-        self.chat = chat
-        self._tell_ahead(chat.span)
-
-    def settle(self) -> None:
-        """End the latest model call's span: its reply has been judged."""
-        chat, self.chat = self.chat, None
-        if chat is not None:
-            chat.settle()
-
-    def tell(self, event: events.Event | Delta) -> None:
-        """Add an event to the latest model call, or to the run."""
-        at = self.chat.span if self.chat else self.span
-        if not at.is_recording():
-            return
-        if isinstance(event, events.Notice) and not isinstance(event, _OF_THE_LAST):
-            self._ahead += _noted(event)
-            return
-        for name, attributes in _noted(event):
-            at.add_event(name, attributes)
-
-    def _tell_ahead(self, span: Span) -> None:
-        for name, attributes in self._ahead:
-            span.add_event(name, attributes)
-        self._ahead.clear()
 
     def end(self, outcome: object) -> None:
         """The run, or this segment of it, has ended."""
-        self.settle()
-        self._tell_ahead(self.span)
         _run.reset(self._before)
         match outcome:
             case events.RunFinished(outcome=ending):
@@ -143,9 +99,6 @@ _PASSED_OVER = frozenset(
 )
 """Events that spans already cover; these are the most frequent ones."""
 
-_OF_THE_LAST = events.Nudged | events.SummaryFailed | events.FellBack
-"""Notices of the reply that has come; the others are of the request about to be sent."""
-
 _run: ContextVar[_Run | None] = ContextVar("forge_telemetry_run", default=None)
 
 
@@ -156,11 +109,10 @@ class _Chat(_Operation):
         super().__init__(span)
         self._seen, self._what, self._measured = seen, what, measured
         self._began = time.monotonic()
-        self._ended = 0
         self._first: float | None = None
         self.run = _run.get()
         if self.run is not None:
-            self.run.asks(self)
+            self.run.chat = self
 
     def first(self) -> None:
         """The first chunk of the reply has arrived."""
@@ -170,20 +122,13 @@ class _Chat(_Operation):
             self.span.set_attribute(names.TIME_TO_FIRST_CHUNK, self._first)
 
     def end(self, outcome: object) -> None:
-        """The model call has ended. Within a run, the span stays open for the reply's judgement."""
-        self.leave()
-        self._ended = time.time_ns()
+        """The model call has ended."""
+        if self.run is not None:
+            self.run.chat = None
         try:
             self._close(outcome)
         finally:
-            if self.run is None:
-                self.settle()
-
-    def settle(self) -> None:
-        """End the span, at the time when the reply arrived."""
-        if not self._ended:  # interrupted
-            self._ended = time.time_ns()
-        self.span.end(self._ended)
+            super().end(outcome)
 
     def _close(self, outcome: object) -> None:
         span = self.span
@@ -208,7 +153,6 @@ class _Chat(_Operation):
                 span.set_attribute(names.ATTEMPTS, attempts)
             case _:
                 pass
-        self.failed(outcome)
         self._seen.duration(time.monotonic() - self._began, self._measured, outcome)
 
     def _write(self, reply: Reply) -> None:
@@ -372,20 +316,21 @@ class Tracing:
 
     def tell(self, what: events.Stamped | Retry) -> None:
         """Record an event."""
+        if isinstance(what, Retry):
+            told: Attributes = {names.ERROR_TYPE: str(what.fault.status or what.fault.kind)}
+            told |= {"attempt": what.attempt, "wait_seconds": what.seconds}
+            trace.get_current_span().add_event(names.RETRY, told)
+            return
         run = _run.get()
         if run is None:
-            return
-        if isinstance(what, Retry):
-            at = run.chat.span if run.chat else run.span
-            reason = str(what.fault.status or what.fault.kind)
-            at.add_event(names.RETRY, {names.ERROR_TYPE: reason, "attempt": what.attempt, "wait_seconds": what.seconds})
             return
         match what.event:
             case TextDelta() | ReasoningDelta() | CallStarted():
                 if run.chat is not None:
                     run.chat.first()
-            case event if type(event) not in _PASSED_OVER:
-                run.tell(event)
+            case event if type(event) not in _PASSED_OVER and run.span.is_recording():
+                for name, attributes in _noted(event):
+                    run.span.add_event(name, attributes)
             case _:
                 pass
 

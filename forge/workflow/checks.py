@@ -13,7 +13,6 @@ from forge.callbacks import placed, placed_guard
 from forge.tools.definition import Grounds, grounds
 from stages import rescue
 from stages.compaction import Compacted, Compactor
-from stages.confidence.measure import Prior, WhenUnsure, closed_arguments
 from stages.guards import GUARDS, CompletionCheck, PastCall, sees_results
 from stages.halt import CannotFit
 from stages.objection import Correction, Guard, NudgeKind, Reword
@@ -140,7 +139,7 @@ def _filling(template: str) -> Reword:
     return text
 
 
-# Names to turn off, and priors.
+# Names to turn off.
 
 
 def without_mistakes(without: Collection[str]) -> Iterator[str]:
@@ -149,28 +148,6 @@ def without_mistakes(without: Collection[str]) -> Iterator[str]:
     for name in sorted({*without}.difference(known)):
         listed = ", ".join(known)
         yield f"without: there is no guard or narrowing {name!r}; there are: {listed}.{did_you_mean(name, known)}"
-
-
-def prior_mistakes(when: WhenUnsure | None, rules: Rules) -> tuple[str, ...]:
-    """The mistakes in priors: unknown tools, arguments and values."""
-    if when is None or when.priors is None:
-        return ()
-    return tuple(sentence for prior in when.priors.priors for sentence in _mistakes(prior, rules))
-
-
-def _mistakes(prior: Prior, rules: Rules) -> Iterator[str]:
-    where, tool = f"priors of {prior.tool}.{prior.argument}", rules.tool(prior.tool)
-    if tool is None:
-        names = [known.name for known in rules.tools]
-        yield f"{where}: there is no tool named {prior.tool!r}.{did_you_mean(prior.tool, names)}"
-        return
-    closed = closed_arguments(tool)
-    if prior.argument not in closed:
-        yield f"{where}: the tool has no argument of that name that is one of several values"
-    # Under a constraint, an optional argument may be null as well.
-    elif {*closed[prior.argument], "null"} != {*prior.values, "null"}:
-        now, then = (", ".join(values) for values in (closed[prior.argument], prior.values))
-        yield f"{where}: its values are {now}, and the priors were measured with {then}; measure them again"
 
 
 # Hints for the developer: tools that are withheld, writes without any rule, and tools that may be either.

@@ -42,16 +42,11 @@ _NO_LARGER = (
 
 
 def _refuse_unable(when: WhenUnsure, setup: Setup) -> None:
-    """ForgeError if the backend lacks the log-probabilities, the larger model or the model that `unsure` needs."""
+    """ForgeError if the backend lacks the log-probabilities or the larger model that `unsure` needs."""
     if not setup.logprobs:
         raise ForgeError(_NO_LOGPROBS)
     if LARGER not in setup.targets and AskLarger() in when.steps:
         raise ForgeError(_NO_LARGER)
-    if when.priors and when.priors.model != setup.model:
-        raise ForgeError(
-            f"the priors of the workflow are those of the model {when.priors.model!r}, and this is {setup.model!r}; "
-            "measure them with this one (forge.journal.measured_priors), or leave priors out"
-        )
 
 
 # The stages of a turn, and parts of it for others.
@@ -129,10 +124,9 @@ def stages_of(workflow: CompiledWorkflow, setup: Setup) -> dict[str, Stage]:
         from stages.confidence import decide  # noqa: PLC0415 - few workflows say what follows unsure calls
 
         _refuse_unable(when, setup)
-        heard, weighed = decide.hear(rules.tools), decide.weigh(when, workflow.tools)
         made["fold"]["think_first"] = decide.think_first()
         made["serialize"]["ask_again"] = decide.ask_again(when, here.wire.dialect.option_names)
-        made["validate"] = {"hear": heard, **made["validate"], "weigh": weighed}
+        made["validate"] = {"hear": decide.hear(rules.tools), **made["validate"], "weigh": decide.weigh}
         made["enforce"]["settle"] = decide.settle(when)
     return arranged(workflow.stages, made)
 

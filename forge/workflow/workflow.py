@@ -39,7 +39,6 @@ from forge.workflow.checks import (
     own_guards,
     own_order,
     own_warning,
-    prior_mistakes,
     rewords,
     tell_undeclared,
     tell_unruled,
@@ -322,7 +321,6 @@ class Workflow(Generic[R_co]):
             *stage_mistakes(self.stages),
             *calculated_mistakes(self._grounded, self.calculated or {}),
             *guard_mistakes(self.rules, self.grounded or {}, self.completion_checks or {}),
-            *prior_mistakes(self.unsure, self.rules),
             *without_mistakes(several(self.without)),
         )
 

@@ -1,7 +1,7 @@
 """What to do when a model is unsure of its calls: think, vote, ask a larger model or a person, or stop."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Literal, assert_never
 
 import msgspec
@@ -22,8 +22,6 @@ from stages.confidence.measure import (
     measured_calls,
     measures_of,
     offer_of,
-    rewritten,
-    without_priors,
 )
 from stages.effect import NeedsInput
 from stages.halt import Halt, Unsure
@@ -31,10 +29,8 @@ from stages.kept import Kept
 from stages.message import Assistant, Kind, ToolCall, User
 from stages.nudges import call_after_thinking, think_before_calling
 from stages.pipeline import Stage, on
-from stages.reading.toolset import Toolset
 from stages.reasoning import split_reasoning
 from stages.repair.decoding import decode
-from stages.schema import Fits, Misfit
 from stages.schema.canonical_json import canonical
 from stages.state import MAIN, Answered, Asked, Done, Folded, Prepared, Ready, State, Vetted
 from stages.tool import ToolSpec
@@ -202,41 +198,15 @@ def hear(tools: tuple[ToolSpec, ...]) -> Stage:
     return stage
 
 
-def weigh(when: WhenUnsure, tools: Toolset) -> Stage:
-    """Record the confidence of the calls of a Vetted state, before the guards see them.
-
-    If `when` has priors, the calls get the values that are most probable without them, where these fit the tool.
-    """
-
-    @on(Vetted)
-    def stage(state: State, phase: Vetted) -> State | Halt:
-        if phase.allowed:
-            return state
-        doubts, calls = DOUBTS.get(state), phase.calls
-        heard: Iterable[MeasuredCall] = doubts.heard
-        priors = when.priors.priors if when.priors and phase.asked.target == MAIN else ()
-        if priors:
-            heard = (without_priors(call, priors) for call in heard)
-        of_calls = measures_of([*heard], [call.name for call in calls])
-        if when.priors:
-            calls = tuple(_meant(call, known, tools) for call, known in zip(calls, of_calls, strict=True))
-        measured = {call.id: known for call, known in zip(calls, of_calls, strict=True) if known}
-        kept = replace(doubts, heard=(), measured={**doubts.measured, **measured})
-        return DOUBTS.put(state, kept).to(replace(phase, said=replace(phase.said, calls=calls)))
-
-    return stage
-
-
-def _meant(call: ToolCall, known: MeasuredCall | None, tools: Toolset) -> ToolCall:
-    if known is None:
-        return call
-    match tools.checks[call.name](rewritten(call.arguments, known)):
-        case Fits(arguments=arguments):
-            return replace(call, arguments=arguments)
-        case Misfit():
-            return call
-        case other:
-            assert_never(other)
+@on(Vetted)
+def weigh(state: State, phase: Vetted) -> State | Halt:
+    """Record the confidence of the calls of a Vetted state, before the guards see them."""
+    if phase.allowed:
+        return state
+    doubts = DOUBTS.get(state)
+    of_calls = measures_of(doubts.heard, [call.name for call in phase.calls])
+    measured = {call.id: known for call, known in zip(phase.calls, of_calls, strict=True) if known}
+    return DOUBTS.put(state, replace(doubts, heard=(), measured={**doubts.measured, **measured}))
 
 
 def settle(when: WhenUnsure) -> Stage:

@@ -3,16 +3,15 @@
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
-from math import isclose, isfinite, log, prod
+from math import isfinite, log, prod
 from typing import Annotated, TypeAlias
 
 import msgspec
 from msgspec import Meta, Raw, Struct
-from msgspec.structs import replace
 
 from stages._later import LazyPattern
 from stages.effect import TokenProbability
-from stages.options import Count, Fraction, OptionError, Options, Tokens
+from stages.options import Count, Fraction, Options, Tokens
 from stages.repair.decoding import decode, decode_or
 from stages.schema.value import Json
 from stages.tool import ToolSpec
@@ -253,12 +252,7 @@ def offer_of(tail: Raw, tools: tuple[ToolSpec, ...]) -> OfferedValues:
     fields = decode(_fields, bytes(tail))
     if "tools" in fields:
         return dict(_declared(decode(_json, bytes(fields["tools"]))))
-    return {tool.name: closed_arguments(tool) for tool in tools}
-
-
-def closed_arguments(tool: ToolSpec) -> Mapping[str, tuple[str, ...]]:
-    """The tool's arguments that are limited to certain values, with these as JSON."""
-    return _limited_arguments(decode(_json, bytes(tool.parameters)), {})
+    return {tool.name: _limited_arguments(decode(_json, bytes(tool.parameters)), {}) for tool in tools}
 
 
 def _constraint(tail: Raw) -> Json:
@@ -407,96 +401,6 @@ def measures_of(measured: Sequence[MeasuredCall], tools: Sequence[str]) -> tuple
     return tuple(found)
 
 
-# Priors: a model's probabilities for the values of an argument, whatever it is asked.
-#
-# A small model has favourites: of three values it may write one nine times out of ten. Dividing the probabilities of a
-# reply by the average over many replies leaves the evidence for each value in this text (batch calibration: Zhou et
-# al., "Batch Calibration: Rethinking Calibration for In-Context Learning and Prompt Engineering", 2024,
-# https://arxiv.org/abs/2309.17249).
-
-Shares = dict[str, float]
-
-
-class Prior(Options, frozen=True, kw_only=True):
-    """The average probability that a model gave each value of an argument, over `replies` replies.
-
-    `values` are JSON; `shares` are their probabilities in the same order, above 0 and adding up to 1.
-    """
-
-    tool: str
-    argument: str
-    values: tuple[str, ...]
-    shares: tuple[float, ...]
-    replies: Count
-
-    def __post_init__(self) -> None:
-        """Refuse shares that are not a distribution over the values."""
-        super().__post_init__()
-        if (
-            len(self.values) != len(self.shares)
-            or min(self.shares, default=0.0) <= 0
-            or not isclose(sum(self.shares), 1)
-        ):
-            raise OptionError(
-                (f"Prior of {self.tool}.{self.argument}: each of the values needs a share above 0, and all make 1",)
-            )
-
-
-def priors_of(calls: Iterable[MeasuredCall]) -> tuple[Prior, ...]:
-    """The prior of every argument, for each set of values that it was chosen among, in order of appearance.
-
-    One reply in which all values are equally probable is added (additive smoothing), because few replies say little.
-    """
-    found: dict[tuple[str, str, tuple[str, ...]], list[Shares]] = {}
-    for call in calls:
-        for choice in call.choices:
-            if choice.argument:
-                shares = dict(zip(choice.offered, choice.shares, strict=True))
-                found.setdefault((call.tool, choice.argument, tuple(sorted(shares))), []).append(shares)
-    priors = list[Prior]()
-    for (tool, argument, values), replies in found.items():
-        means = [(sum(shares[value] for shares in replies) + 1 / len(values)) / (len(replies) + 1) for value in values]
-        priors.append(Prior(tool=tool, argument=argument, values=values, shares=tuple(means), replies=len(replies)))
-    return tuple(priors)
-
-
-def without_priors(call: MeasuredCall, priors: Iterable[Prior]) -> MeasuredCall:
-    """The call with the values that are most probable once the priors are divided out.
-
-    The tool, and arguments without a prior for exactly these values, stay unchanged.
-    """
-    known = {(prior.argument, frozenset(prior.values)): prior for prior in priors if prior.tool == call.tool}
-    return replace(call, choices=tuple(_divided(choice, known) for choice in call.choices))
-
-
-def _divided(choice: Choice, known: Mapping[tuple[str, frozenset[str]], Prior]) -> Choice:
-    prior = known.get((choice.argument, frozenset(choice.offered)))
-    if prior is None:
-        return choice
-    usual = dict(zip(prior.values, prior.shares, strict=True))
-    left = [share / usual[value] for value, share in zip(choice.offered, choice.shares, strict=True)]
-    shares = tuple(one / sum(left) for one in left)
-    return replace(choice, chosen=choice.offered[shares.index(max(shares))], shares=shares)
-
-
-_Arguments = dict[str, Raw]
-_decode_arguments = msgspec.json.Decoder(_Arguments)
-
-
-def rewritten(arguments: str, call: MeasuredCall) -> str:
-    """The arguments, JSON, with the values that the measured call chose."""
-    chosen = {choice.argument: Raw(choice.chosen.encode()) for choice in call.choices if choice.argument}
-    known = _decode_arguments.decode(arguments)
-    return msgspec.json.encode({name: chosen.get(name, value) for name, value in known.items()}).decode()
-
-
-class MeasuredPriors(Struct, frozen=True, kw_only=True):
-    """The priors of a model, under its server's name for it: they do not apply to any other."""
-
-    model: str
-    priors: tuple[Prior, ...]
-
-
 # A workflow's options for unsure calls. A call is unsure if the probability of its tool and values, among those that
 # were offered, is below a threshold or unknown.
 
@@ -548,15 +452,12 @@ class WhenUnsure(Options, frozen=True, kw_only=True):
 
     Each step is taken only if the decision is still unsure after the ones before it. After the last step, or without
     any, the calls run as they are. `max_calls` limits the model calls that all steps of a run may take; a step that
-    would exceed it is skipped. With `below` 0, confidence is measured and nothing else happens. `priors` are divided
-    out of the model's probabilities first, and the call gets the values that are then most probable
-    (`stages.confidence.measure`).
+    would exceed it is skipped. With `below` 0, confidence is measured and nothing else happens.
     """
 
     below: Fraction
     then: UnsureStep | tuple[UnsureStep, ...] = StopRun()
     max_calls: Count = 12
-    priors: MeasuredPriors | None = None
 
     @property
     def steps(self) -> tuple[UnsureStep, ...]:

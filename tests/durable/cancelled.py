@@ -5,16 +5,15 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 import sqlalchemy as sa
 
 from forge import Calls, Workflow, call, durable, tool
-from forge.connection import Connection, Setup
-from stages.effect import Replied, Send
+from stages.effect import Reply, Send
 from stages.message import Assistant, Tool
+from tests.durable.till import Answering
 
 FOLDER, POINT, COMMIT = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 DATABASE = FOLDER / "runs.db"
@@ -60,17 +59,10 @@ workflow = Workflow(
 SCRIPT = (call("read", page=1), call("write", text="a"), call("pay", amount=5))
 
 
-class ByTurn:
-    """A model that answers by the number of the turn, whichever process asks."""
-
-    @asynccontextmanager
-    async def connect(self) -> AsyncIterator[Connection]:
-        async def send(effect: Send) -> Replied:
-            if effect.turn == 2:
-                await point("turn")
-            return Replied(reply=SCRIPT[effect.turn - 1])
-
-        yield Connection(Setup(context_tokens=8192), send)
+async def answer(effect: Send) -> Reply:
+    if effect.turn == 2:
+        await point("turn")
+    return SCRIPT[effect.turn - 1]
 
 
 async def work(*, killed: bool) -> None:
@@ -88,7 +80,7 @@ async def work(*, killed: bool) -> None:
         sa.event.listen(sa.Engine, "commit", committing)
     # The first seldom counts, so that nearly all its commits are steps; the second soon sees that it is dead.
     rhythm = durable.Rhythm(heartbeat=5.0) if killed else durable.Rhythm(heartbeat=0.05, dead_after=0.25)
-    async with durable.worker(workflow, database=DATABASE, backend=ByTurn(), rhythm=rhythm) as runs:
+    async with durable.worker(workflow, database=DATABASE, backend=Answering(answer), rhythm=rhythm) as runs:
         run = await runs.start(workflow, "Go.", id="run")
         while not (known := await runs.get(run)).over:
             if known.question is not None and known.question.in_doubt is None:

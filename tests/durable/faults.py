@@ -6,16 +6,14 @@ import resource
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
 from returns.result import Success
 
 from forge import Calls, Limits, Workflow, call, durable, tool
-from forge.connection import Connection, Setup
-from stages.effect import Replied, Send, Settled
+from stages.effect import Reply, Send, Settled
+from tests.durable.till import Answering
 
 FOLDER, FAULT = Path(sys.argv[1]), sys.argv[2]
 RUNS, TURNS = 8, 12
@@ -47,18 +45,10 @@ workflow = Workflow(
 )
 
 
-class ByTurn:
+async def answer(effect: Send) -> Reply:
     """Writes so many times, then ends."""
-
-    @asynccontextmanager
-    async def connect(self) -> AsyncIterator[Connection]:
-        async def send(effect: Send) -> Replied:
-            run = effect.request.body.partition(b"run-")[2][:1].decode()
-            if effect.turn <= TURNS:
-                return Replied(reply=call("write", what=f"{run} {effect.turn}"))
-            return Replied(reply=call("finish", note=run))
-
-        yield Connection(Setup(context_tokens=100_000), send)
+    run = effect.request.body.partition(b"run-")[2][:1].decode()
+    return call("write", what=f"{run} {effect.turn}") if effect.turn <= TURNS else call("finish", note=run)
 
 
 async def full(seconds: float) -> None:
@@ -77,7 +67,7 @@ def jump(seconds: float) -> None:
 
 
 async def main() -> None:
-    async with durable.worker(workflow, database=FOLDER / "runs.db", backend=ByTurn(), rhythm=RHYTHM) as runs:
+    async with durable.worker(workflow, database=FOLDER / "runs.db", backend=Answering(answer), rhythm=RHYTHM) as runs:
         started = [await runs.start(workflow, f"Do run-{number}") for number in range(RUNS)]
         while sum(performed.values()) < RUNS * TURNS // 4:  # noqa: ASYNC110 - in the middle of the work
             await asyncio.sleep(0.01)

@@ -3,13 +3,11 @@
 import asyncio
 import re
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 from forge import Calls, Limits, Workflow, call, durable, tool
-from forge.connection import Connection, Setup
-from stages.effect import Replied, Send
+from stages.effect import Reply, Send
+from tests.durable.till import Answering
 
 PERFORMED = Path(sys.argv[1]) / "performed" if len(sys.argv) > 1 else Path("performed")
 WRITES = {3: "a", 6: "b", 9: "c"}
@@ -49,27 +47,19 @@ workflow = Workflow(
 )
 
 
-class ByTurn:
-    """A model that answers by the run, which its user's message names, and the number of the turn."""
-
-    @asynccontextmanager
-    async def connect(self) -> AsyncIterator[Connection]:
-        async def send(effect: Send) -> Replied:
-            named = re.search(rb"run-\d+", effect.request.body)
-            run = named[0].decode() if named else "?"
-            await asyncio.sleep(0.05)
-            if effect.turn in WRITES:
-                return Replied(reply=call("write", what=f"{run} {WRITES[effect.turn]}"))
-            if effect.turn < 10:
-                return Replied(reply=call("read", number=effect.turn))
-            return Replied(reply=call("finish", note=run))
-
-        yield Connection(Setup(context_tokens=100_000), send)
+async def answer(effect: Send) -> Reply:
+    """Goes by the run, which its user's message names, and the number of the turn."""
+    named = re.search(rb"run-\d+", effect.request.body)
+    run = named[0].decode() if named else "?"
+    await asyncio.sleep(0.05)
+    if effect.turn in WRITES:
+        return call("write", what=f"{run} {WRITES[effect.turn]}")
+    return call("read", number=effect.turn) if effect.turn < 10 else call("finish", note=run)
 
 
 async def main(database: str) -> None:
     rhythm = durable.Rhythm(heartbeat=0.5, dead_after=3.0)
-    async with durable.worker(workflow, database=database, backend=ByTurn(), concurrency=20, rhythm=rhythm):
+    async with durable.worker(workflow, database=database, backend=Answering(answer), concurrency=20, rhythm=rhythm):
         print("ready", flush=True)
         await asyncio.Event().wait()
 

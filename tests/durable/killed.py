@@ -5,13 +5,11 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 from forge import Approved, Calls, Context, SlidingWindowCompact, Workflow, call, durable, tool
-from forge.connection import Connection, Setup
-from stages.effect import Replied, Send, Settled
+from stages.effect import Reply, Send, Settled
+from tests.durable.till import Answering
 
 FOLDER, WANTED = Path(sys.argv[1]), set(sys.argv[2:])
 """WANTED are the points at which it is killed; none: at all."""
@@ -87,21 +85,14 @@ SCRIPT = (
 )
 
 
-class ByTurn:
-    """A model that answers by the number of the turn, whichever process asks."""
-
-    @asynccontextmanager
-    async def connect(self) -> AsyncIterator[Connection]:
-        async def send(effect: Send) -> Replied:
-            point(f"turn {effect.turn}")
-            return Replied(reply=SCRIPT[effect.turn - 1])
-
-        yield Connection(Setup(context_tokens=3_000), send)
+async def answer(effect: Send) -> Reply:
+    point(f"turn {effect.turn}")
+    return SCRIPT[effect.turn - 1]
 
 
 async def work() -> None:
     rhythm = durable.Rhythm(heartbeat=0.05, dead_after=0.25)
-    async with durable.worker(workflow, database=DATABASE, backend=ByTurn(), rhythm=rhythm) as runs:
+    async with durable.worker(workflow, database=DATABASE, backend=Answering(answer, 3_000), rhythm=rhythm) as runs:
         run = await runs.start(workflow, "Go.", id="run")
         while not (known := await runs.get(run)).over:
             if (asked := known.question) is None:

@@ -4,7 +4,7 @@ import asyncio
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Awaitable
-from contextlib import asynccontextmanager, closing, suppress
+from contextlib import closing, suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,6 @@ import pytest
 from returns.result import Failure, Success
 
 from forge import Approved, Limits, Rejected, Scripted, Workflow, call, durable, replay, tool
-from forge.connection import Connection, Setup
 from forge.durable import Run, Runs
 from forge.durable import database as module
 from forge.durable.database import Database, SegmentRow, StoredJson
@@ -22,12 +21,12 @@ from forge.durable.runs import _output
 from forge.errors import CallbackError, DefinitionError, ForgeError, RunError, ToolOutcomeUnknown
 from forge.journal.replaying import states
 from forge.serve.views import run_view
-from stages.effect import Fault, NeedsInput, Replied, Reply, Send, Settled
+from stages.effect import Ask, Fault, NeedsInput, Reply, Send, Settled
 from stages.events import ApprovalAsked, Connected, ModelFailed, RunFinished, RunHalted, Steered
 from stages.halt import ApprovalNeeded, BackendFailed, Cancelled, OutcomeUnknown
 from stages.message import Tool, User
 from stages.state import Awaiting
-from tests.durable.till import ask_back, finish, get_order, till
+from tests.durable.till import Answering, ask_back, finish, get_order, till
 from tests.memory.running import asynchronous
 
 LOOKS = call("get_order", order_id="A")
@@ -121,7 +120,9 @@ async def test_an_answer_that_comes_twice_answers_no_other_question(tmp_path: Pa
         await runs.export(run, tmp_path / "run.jsonl")
     *_, last = states(tmp_path / "run.jsonl", bank)
     assert isinstance(last.state.phase, Awaiting)
-    assert last.state.phase.effect == open_question
+    assert isinstance(last.state.phase.effect, Ask)
+    assert open_question is not None
+    assert last.state.phase.effect.digest == open_question.digest
 
 
 @asynchronous
@@ -406,20 +407,17 @@ async def test_a_waiting_run_is_cancelled_while_no_worker_is_there(tmp_path: Pat
         assert (await runs.get(run)).state == "cancelled"
 
 
-class Hanging:
+class Hanging(Answering):
     """A model that never answers."""
 
     def __init__(self) -> None:
+        super().__init__(self._hang)
         self.asked = asyncio.Event()
 
-    @asynccontextmanager
-    async def connect(self) -> AsyncIterator[Connection]:
-        async def send(effect: Send) -> Replied:
-            self.asked.set()
-            await asyncio.Event().wait()
-            return Replied(reply=Reply())
-
-        yield Connection(Setup(context_tokens=8192), send)
+    async def _hang(self, _: Send) -> Reply:
+        self.asked.set()
+        await asyncio.Event().wait()
+        return Reply()
 
 
 @asynchronous
@@ -487,12 +485,6 @@ async def test_runs_are_listed_deleted_and_pruned(tmp_path: Path) -> None:
         started = [await runs.start(till, f"Pay order {number}", id=f"run-{number}") for number in range(5)]
         for run in started:
             assert isinstance(await runs.result(run), Failure)
-        first = await runs.list(most=2)
-        second = await runs.list(cursor=first.cursor, most=2)
-        third = await runs.list(cursor=second.cursor, most=2)
-        pages = [run.id for page in (first, second, third) for run in page.runs]
-        assert pages == started[::-1]
-        assert third.cursor == ""
         assert "invalid cursor" in await refused(runs.list(cursor="x"))
         assert "1 to 1000" in await refused(runs.list(most=0))
         await runs.delete("run-3")
@@ -579,7 +571,8 @@ async def test_what_is_said_to_a_run_is_read_once_with_the_next_results(tmp_path
         assert await runs.say(run, "In English") == 2
         known = await runs.get(run)
         assert known.message == "Pay order A"
-        assert known.until > known.begun
+        assert known.question is not None
+        assert known.question.until > known.begun
         await runs.answer(run, Approved(digest=digest_of(known)))
     async with durable.worker(till, database=database, backend=Scripted(FULL[2:])) as runs:
         state = (await runs.result(run, till)).unwrap().state
@@ -648,15 +641,8 @@ def test_a_database_of_a_newer_version_is_refused(tmp_path: Path) -> None:
         asyncio.run(opened())
 
 
-class ByTurn:
-    """A model that goes by the number of the turn, whichever run asks."""
-
-    @asynccontextmanager
-    async def connect(self) -> AsyncIterator[Connection]:
-        async def send(effect: Send) -> Replied:
-            return Replied(reply=FULL[effect.turn - 1])
-
-        yield Connection(Setup(context_tokens=8192), send)
+async def by_turn(effect: Send) -> Reply:
+    return FULL[effect.turn - 1]
 
 
 def begun_by_another_version(database: Path) -> None:
@@ -691,7 +677,7 @@ async def test_runs_of_another_version_say_so_and_are_upgraded(tmp_path: Path) -
         assert "only a run of another version" in await refused(runs.upgrade(waits))
         assert await runs.get(waits) == waiting
         await runs.answer(waits, Approved(digest=digest_of(waiting)))
-    async with durable.worker(till, database=database, backend=ByTurn()) as runs:
+    async with durable.worker(till, database=database, backend=Answering(by_turn)) as runs:
         for run in (waits, running, queued):
             if (asks := await runs.wait(run)).question is not None:
                 await runs.answer(run, Approved(digest=digest_of(asks)))
@@ -708,20 +694,16 @@ async def test_runs_are_begun_by_priority_and_at_a_rate(tmp_path: Path) -> None:
         order.append(name)
         return name
 
-    class Named:
-        @asynccontextmanager
-        async def connect(self) -> AsyncIterator[Connection]:
-            async def send(effect: Send) -> Replied:
-                name = next(one for one in ("late", "early", "middle") if one.encode() in effect.request.body)
-                return Replied(reply=call("note", name=name))
-
-            yield Connection(Setup(context_tokens=8192), send)
+    async def named(effect: Send) -> Reply:
+        return call(
+            "note", name=next(one for one in ("late", "early", "middle") if one.encode() in effect.request.body)
+        )
 
     notes = Workflow("notes", tools=[note], terminal_tool="note")
     async with durable.client(database) as runs:
         for name, priority in (("late", 9), ("middle", 5), ("early", 1)):
             await runs.start(notes, name, id=name, priority=priority)
-    async with durable.worker(notes, database=database, backend=Named(), concurrency=1, per_minute=2) as runs:
+    async with durable.worker(notes, database=database, backend=Answering(named), concurrency=1, per_minute=2) as runs:
         for name in ("early", "middle"):
             assert isinstance(await runs.result(name), Success)
         assert (await runs.get("late")).state == "queued"

@@ -104,44 +104,30 @@ shop = Agent("shop", backend=Scripted(["Hello, Ann.", "You are Ann."]))
 """
 
 
-def test_a_conversation_with_an_agent_on_its_own_backend(tmp_path: Path) -> None:
-    (tmp_path / "shop.py").write_text(SHOP)
-
-    def runs(*words: str) -> str:
+def test_a_conversation_with_an_agent_on_its_own_backend_loses_its_model_and_is_retried(tmp_path: Path) -> None:
+    def runs(*words: str, code: int = 0) -> str:
         done = forge("runs", *words, cwd=tmp_path, FORGE_STATE=str(tmp_path))
-        assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
-        return done.stdout
+        assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
+        return done.stderr if code == 2 else done.stdout
 
+    away = 'Fault(kind="unreachable", detail="nobody is there")'
+    (tmp_path / "shop.py").write_text("from stages.effect import Fault\n" + SHOP.replace('"Hello, Ann."', away))
     first = runs("start", "shop.py", "I am Ann.", "--conversation", "ann").strip()
-    busy = forge("runs", "start", "shop.py", "Who?", "--conversation", "ann", cwd=tmp_path, FORGE_STATE=str(tmp_path))
-    assert (busy.returncode, f"the run {first} is queued" in busy.stderr) == (2, True)
+    assert f"the run {first} is queued" in runs("start", "shop.py", "Who?", "--conversation", "ann", code=2)
+    runs("work", "shop.py", "--until-idle")
+    runs("result", first, code=1)
+    assert f"forge runs retry {first}" in runs("show", first)
+    runs("retry", first)
+    (tmp_path / "shop.py").write_text(SHOP)
     runs("work", "shop.py", "--until-idle")
     assert runs("result", first) == "Hello, Ann.\n"
+    assert "retry" not in runs("show", first)
+    runs("retry", first, code=2)
     second = runs("start", "shop.py", "Who am I?", "--conversation", "ann", "--id", "message-2").strip()
     assert runs("start", "shop.py", "Who am I?", "--conversation", "ann", "--id", "message-2").strip() == second
     runs("export", first, "run.jsonl")
     replayed = forge("replay", "run.jsonl", "--workflow", "shop.py", cwd=tmp_path)
     assert (replayed.returncode, "Hello, Ann." in replayed.stdout) == (0, True)
-
-
-def test_a_run_that_lost_its_model_is_retried(tmp_path: Path) -> None:
-    def runs(*words: str, code: int = 0) -> str:
-        done = forge("runs", *words, cwd=tmp_path, FORGE_STATE=str(tmp_path))
-        assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
-        return done.stdout
-
-    away = 'Fault(kind="unreachable", detail="nobody is there")'
-    (tmp_path / "shop.py").write_text("from stages.effect import Fault\n" + SHOP.replace('"Hello, Ann."', away))
-    run = runs("start", "shop.py", "I am Ann.").strip()
-    runs("work", "shop.py", "--until-idle")
-    runs("result", run, code=1)
-    assert f"forge runs retry {run}" in runs("show", run)
-    runs("retry", run)
-    (tmp_path / "shop.py").write_text(SHOP)
-    runs("work", "shop.py", "--until-idle")
-    assert runs("result", run) == "Hello, Ann.\n"
-    assert "retry" not in runs("show", run)
-    runs("retry", run, code=2)
 
 
 @pytest.mark.parametrize("verb", [("list",), ("show", "a"), ("events", "flow.py", "a"), ("prune", "--older", "1d")])

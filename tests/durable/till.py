@@ -1,7 +1,25 @@
-"""A till: the workflow of the tests of durable runs, and of the server of runs. It pays what a person approves."""
+"""A till, the workflow of the tests of durable runs and of the server of runs, and a model for any process."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 from forge import Workflow, tool
-from stages.effect import NeedsInput
+from forge.connection import Connection, Setup
+from stages.effect import NeedsInput, Replied, Reply, Send
+
+
+class Answering:
+    """A model that answers by what it is asked, whichever process asks: `Scripted` goes by the number of requests."""
+
+    def __init__(self, answer: Callable[[Send], Awaitable[Reply]], context_tokens: int = 100_000) -> None:
+        self._answer, self._context_tokens = answer, context_tokens
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[Connection]:
+        async def send(effect: Send) -> Replied:
+            return Replied(reply=await self._answer(effect))
+
+        yield Connection(Setup(context_tokens=self._context_tokens), send)
 
 
 @tool(effect="read")

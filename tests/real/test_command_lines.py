@@ -9,7 +9,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -23,13 +22,14 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
+from forge import Workflow, call, run_sync, tool
 from forge.backends.servers.download import ensure_model, path_of
 from forge.backends.servers.models import KNOWN
 from forge.cli.commands import parser
 from forge.cli.dispatch import run_command
+from forge.interpreters.scripted import Scripted
 from tests.evals.rows import AUTO, PLAIN, configuration, suite, written
 from tests.page_model import playing
-from tests.test_priors import measured
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = Path(sys.executable).parent
@@ -541,12 +541,18 @@ def fill(bench: Bench, line: str) -> None:
     for name, text in texts.items():
         (bench.folder / name).write_text(bench.here(text))
     if "my/journals" in line:
-        measured(bench.folder / "runs", 0.9)
-        shutil.copy(bench.folder / "runs" / "0.jsonl", bench.folder / "my/journals/a.jsonl")
+        desk = Workflow("desk", tools=[route], terminal_tool="route")
+        run_sync(desk, "Go.", backend=Scripted([call("route")]), journal=bench.folder / "my/journals/a.jsonl")
     if " report " in line or " check " in line:
         for name in ("results.jsonl", "baseline.jsonl"):
             written(bench.folder / name, suite(seeds=5, skills={AUTO: 0.9, PLAIN: 0.2}))
         written(bench.folder / "more.jsonl", suite(seeds=5, skills={configuration(model="another"): 0.5}))
+
+
+@tool
+def route() -> str:
+    """Route the ticket."""
+    return "billing"
 
 
 TEST = """import sys, unittest

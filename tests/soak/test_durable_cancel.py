@@ -4,19 +4,16 @@ import asyncio
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
 from forge import call, durable
-from forge.connection import Connection, Setup
 from forge.durable import segment
-from stages.effect import Replied, Send
+from stages.effect import Reply, Send
 from stages.halt import Cancelled
-from tests.durable.till import till
+from tests.durable.till import Answering, till
 from tests.memory.running import asynchronous
 
 ROOT = Path(__file__).parents[2]
@@ -40,21 +37,18 @@ def test_a_cancelled_run_ends_as_cancelled_wherever_its_worker_dies(tmp_path: Pa
     raise AssertionError("it never ends without being killed")
 
 
-class Hanging:
+class Hanging(Answering):
     """Looks up an order in the first turn, and hangs in the second."""
 
     def __init__(self) -> None:
+        super().__init__(self._look_up)
         self.asked = asyncio.Event()
 
-    @asynccontextmanager
-    async def connect(self) -> AsyncIterator[Connection]:
-        async def send(effect: Send) -> Replied:
-            if effect.turn == 2:
-                self.asked.set()
-                await asyncio.Event().wait()
-            return Replied(reply=call("get_order", order_id="A"))
-
-        yield Connection(Setup(context_tokens=8192), send)
+    async def _look_up(self, effect: Send) -> Reply:
+        if effect.turn == 2:
+            self.asked.set()
+            await asyncio.Event().wait()
+        return call("get_order", order_id="A")
 
 
 @asynchronous

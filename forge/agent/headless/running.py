@@ -160,7 +160,6 @@ def task_workflow(task: AgentTask, agent: Agent, gates: Gates) -> tuple[Workflow
     prompt = "\n\n".join(filter(None, (own.system_prompt, literal(task.instructions), literal(_told(task)))))
     changing = tuple(name for name in _CHANGING if name in effects)
     unused = _unused(own.rules, {made.name for made in tools if not allows(limits, made.name, effects[made.name])})
-    unused -= {prior.tool for prior in own.unsure.priors.priors} if own.unsure and own.unsure.priors else set()
     tools = [made for made in tools if made.name not in unused]
     built = dataclasses.replace(
         own,
