@@ -91,7 +91,7 @@ def _configured(scenario: Scenario, row: Row) -> Workflow[Any]:
             f"the run was made by {printable(known.player)}, not by forge, so no workflow reproduces its states; "
             "leave out --workflow to see the recording"
         )
-    Axes(ablations=(known.ablation,), compacts=(known.compact,))  # refuses unknown names
+    Axes(ablation=(known.ablation,), compact=(known.compact,))  # refuses unknown names
     cell = Cell(configuration=known, scenario=scenario, seed=row.seed)
     try:
         world = asyncio.run(made_world(cell, _SECONDS, asyncio.Lock()))
