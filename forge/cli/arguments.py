@@ -255,7 +255,6 @@ def fill_replay(parser: Parser) -> None:
         help="workflow to replay with (demo: that of forge demo; suite: the built-in scenario, for an eval's journal)",
     )
     add("--to", type=whole_number, metavar="N", help="stop at state N and show it in full")
-    add("--json", action="store_true", help="print one line of JSON per state; the last includes the state itself")
     add("--html", type=Path, metavar="OUT", help="write the run's timeline as an HTML page")
     parser.set_defaults(command=command_of("forge.cli.replay", "run_replay"))
 
@@ -270,7 +269,6 @@ def fill_bisect(parser: Parser) -> None:
         metavar="FILE.py:NAME",
         help="workflow to compare with; give it twice to compare two",
     )
-    parser.add_argument("--json", action="store_true", help="print the first difference as JSON, or null")
     parser.set_defaults(command=command_of("forge.cli.compare", "run_bisect"))
 
 
@@ -280,7 +278,6 @@ def fill_ablate(parser: Parser) -> None:
     parser.add_argument(
         "--workflow", required=True, metavar="FILE.py:NAME", help="workflow that the run was recorded with"
     )
-    parser.add_argument("--json", action="store_true", help="print the rows as JSON")
     parser.set_defaults(command=command_of("forge.cli.compare", "run_ablate"))
 
 

@@ -16,7 +16,7 @@ from msgspec.structs import fields
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
-from forge.cli.console import Console, LabelledText, print_json, printable
+from forge.cli.console import Console, LabelledText, printable
 from forge.cli.options import key_of, sampling_of
 from forge.cli.progress import downloading
 from forge.cli.run import imported
@@ -340,20 +340,6 @@ async def _probe(console: Console, evaluation: Evaluation, servers: Sequence[Mod
 def run_scenario_list(options: argparse.Namespace) -> int:
     """List the scenarios with tags and descriptions."""
     scenarios = chosen(options.files, options.suite, options.scenario or (), options.tags or ()).scenarios
-    if options.json:
-        shown = [
-            {
-                "name": scenario.name,
-                "about": scenario.about,
-                "tags": sorted(scenario.tags),
-                "ideal_calls": scenario.ideal_calls,
-                "context_tokens": scenario.context_tokens,
-                "not_counted": sorted(scenario.not_counted),
-            }
-            for scenario in scenarios
-        ]
-        print_json(shown)
-        return 0
     console = Console()
     for scenario in scenarios:
         console.say(Text.assemble((scenario.name, "bold"), f"   {scenario.about}"))

@@ -117,7 +117,6 @@ class EvalReport(Struct, frozen=True, kw_only=True):
     columns: tuple[Column, ...]
     scenarios: Mapping[str, tuple[str, ...]]
     matchups: tuple[Matchup, ...]
-    alpha: float = ALPHA
 
     @property
     def shown(self) -> tuple[Matchup, ...]:
@@ -155,7 +154,7 @@ class EvalReport(Struct, frozen=True, kw_only=True):
         over = f"over {quantity(family, 'comparison')} that could show anything" if family else none
         return (
             "Claims compare runs of the same scenario and seed by McNemar's exact test, corrected by Holm's method "
-            f"{over}, at a level of {self.alpha:g}. Percentages are Wilson's 95 % intervals: for these scenarios with "
+            f"{over}, at a level of {ALPHA:g}. Percentages are Wilson's 95 % intervals: for these scenarios with "
             "other seeds, not for other scenarios."
         )
 
@@ -163,7 +162,7 @@ class EvalReport(Struct, frozen=True, kw_only=True):
     def few_seeds(self) -> str:
         """A note if there are too few seeds to show a difference in a single scenario; otherwise empty."""
         most = max((one.pairs for matchup in self.matchups for one in matchup.scenarios), default=0)
-        least = fewest_pairs(self.alpha)
+        least = fewest_pairs(ALPHA)
         if not 0 < most < least:
             return ""
         return (
@@ -208,7 +207,7 @@ class EvalReport(Struct, frozen=True, kw_only=True):
         return tuple(_report_notes(self))
 
 
-def report_of(rows: Iterable[Row], against: str = "", alpha: float = ALPHA) -> EvalReport:
+def report_of(rows: Iterable[Row], against: str = "") -> EvalReport:
     """The report of the rows. ForgeError if no configuration has the name `against`.
 
     Every pair of columns is compared. The comparisons of `against` with the other columns of its model are a family of
@@ -217,7 +216,7 @@ def report_of(rows: Iterable[Row], against: str = "", alpha: float = ALPHA) -> E
     columns = tuple(_columns(tuple(rows)))
     asked = frozenset(_asked(columns, against)) if against else frozenset()
     others = [pair for pair in combinations(range(len(columns)), 2) if not asked & {pair, pair[::-1]}]
-    matchups = (*_matchups(columns, sorted(asked), alpha, asked=True), *_matchups(columns, others, alpha, asked=False))
+    matchups = (*_matchups(columns, sorted(asked), asked=True), *_matchups(columns, others, asked=False))
     tags: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for column in columns:
         for name, runs in column.runs.items():
@@ -225,7 +224,7 @@ def report_of(rows: Iterable[Row], against: str = "", alpha: float = ALPHA) -> E
     # Group scenarios by their first tag.
     order = sorted(tags, key=lambda name: (sorted(tags[name])[:1], name))
     scenarios = {name: tuple(sorted(tags[name])) for name in order}
-    return EvalReport(columns=columns, scenarios=scenarios, matchups=matchups, alpha=alpha)
+    return EvalReport(columns=columns, scenarios=scenarios, matchups=matchups)
 
 
 def labels(configurations: Iterable[Configuration]) -> dict[Configuration, str]:
@@ -268,9 +267,7 @@ def _asked(columns: Sequence[Column], against: str) -> Iterator[tuple[int, int]]
                 yield first, second
 
 
-def _matchups(
-    columns: Sequence[Column], pairs: Sequence[tuple[int, int]], alpha: float, *, asked: bool
-) -> Iterator[Matchup]:
+def _matchups(columns: Sequence[Column], pairs: Sequence[tuple[int, int]], *, asked: bool) -> Iterator[Matchup]:
     """The matchups of these pairs of columns, as one family."""
     pairings = [paired(_rows(columns[first]), _rows(columns[second])) for first, second in pairs]
     names: list[tuple[str, str]] = []
@@ -283,10 +280,10 @@ def _matchups(
         for name, pairing in zip(names, pairings, strict=True)
         for quality in ("right", "harm")
     ]
-    corrected = iter(family(overall, alpha))
+    corrected = iter(family(overall))
     for (first, second), name, pairing in zip(pairs, names, pairings, strict=True):
         right, harm = next(corrected), next(corrected)
-        scenarios, tags = (_parts(name, cells, right, alpha) for cells in (pairing.by_scenario(), pairing.by_tag()))
+        scenarios, tags = (_parts(name, cells, right) for cells in (pairing.by_scenario(), pairing.by_tag()))
         yield Matchup(
             first=first,
             second=second,
@@ -299,12 +296,10 @@ def _matchups(
         )
 
 
-def _parts(
-    names: tuple[str, str], cells: Mapping[str, Sequence[Pair]], whole: Comparison, alpha: float
-) -> tuple[Comparison, ...]:
+def _parts(names: tuple[str, str], cells: Mapping[str, Sequence[Pair]], whole: Comparison) -> tuple[Comparison, ...]:
     """The comparisons of parts as one family; a single part is the whole, and must not be easier to show."""
     each = [compare(*names, cell, "right", part) for part, cell in cells.items()]
-    return family(each, alpha) if len(each) > 1 else tuple(replace(whole, part=one.part) for one in each)
+    return family(each) if len(each) > 1 else tuple(replace(whole, part=one.part) for one in each)
 
 
 def _rows(column: Column) -> Iterator[Row]:

@@ -301,12 +301,11 @@ class Comparison(Struct, frozen=True, kw_only=True):
     p: float
     corrected: float = 1.0
     family: int = 0
-    alpha: float = ALPHA
 
     @property
     def finding(self) -> Direction:
         """The finding about the first side."""
-        if not self.family or self.corrected > self.alpha:
+        if not self.family or self.corrected > ALPHA:
             return "no difference shown"
         more = self.only_first > self.only_second
         return "better" if more == (self.quality == "right") else "worse"
@@ -333,17 +332,16 @@ def compare(first: str, second: str, pairs: Sequence[Pair], quality: Quality, pa
     )
 
 
-def family(comparisons: Sequence[Comparison], alpha: float = ALPHA) -> tuple[Comparison, ...]:
+def family(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:
     """The comparisons, corrected as one family.
 
     One with too few differing pairs ever to be significant cannot be a false finding: it is not counted in the
     correction, and supports no claim.
     """
-    tried = [number for number, one in enumerate(comparisons) if can_be_shown(one.differing, alpha)]
+    tried = [number for number, one in enumerate(comparisons) if can_be_shown(one.differing, ALPHA)]
     corrected = dict(zip(tried, holm([comparisons[number].p for number in tried]), strict=True))
     return tuple(
-        replace(one, corrected=corrected.get(number, 1.0), family=len(tried), alpha=alpha)
-        for number, one in enumerate(comparisons)
+        replace(one, corrected=corrected.get(number, 1.0), family=len(tried)) for number, one in enumerate(comparisons)
     )
 
 
@@ -377,8 +375,8 @@ def _seen(one: Comparison) -> str:
         return f"{'the one pair agrees' if one.pairs == 1 else f'all {one.pairs} pairs agree'}"
     did = "was right" if one.quality == "right" else "did harm"
     counts = f"in {one.only_first} of {one.pairs} pairs only {one.first} {did}, in {one.only_second} only {one.second}"
-    if not can_be_shown(one.differing, one.alpha):
-        return f"{counts} (nothing is shown by fewer than {fewest_pairs(one.alpha)} differing pairs)"
+    if not can_be_shown(one.differing, ALPHA):
+        return f"{counts} (nothing is shown by fewer than {fewest_pairs(ALPHA)} differing pairs)"
     return f"{counts} ({probability(one.corrected)}{f', corrected for {one.family} comparisons' * (one.family > 1)})"
 
 
@@ -391,7 +389,7 @@ def _outlook(one: Comparison) -> str:
     """How many more runs would show the observed difference, or one of `_ASKED_POINTS`."""
     seen = round(100 * abs(one.only_first - one.only_second) / one.pairs)
     points = max(seen, _ASKED_POINTS)
-    needed = pairs_needed(points / 100, one.differing / one.pairs, one.alpha / max(1, one.family))
+    needed = pairs_needed(points / 100, one.differing / one.pairs, ALPHA / max(1, one.family))
     if needed <= one.pairs and seen < points:
         return f"a difference of {points} points would probably have shown"
     more = max(1, needed - one.pairs)
