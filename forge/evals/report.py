@@ -44,10 +44,6 @@ class Column(Struct, frozen=True, kw_only=True):
     metrics: Metrics
     runs: Mapping[str, tuple[Row, ...]]
 
-    def tagged(self, tag: str) -> tuple[Row, ...]:
-        """The runs of scenarios with that tag."""
-        return tuple(row for runs in self.runs.values() for row in runs if tag in row.tags)
-
     @property
     def planned(self) -> int:
         """The planned number of runs, as of the last one; 0 if unknown."""
@@ -57,7 +53,7 @@ class Column(Struct, frozen=True, kw_only=True):
 class Matchup(Struct, frozen=True, kw_only=True):
     """The comparison of two columns, given by number, on their paired runs.
 
-    `right` and `harm` are corrected together with those of the other matchups, `scenarios` and `tags` each as one
+    `right` and `harm` are corrected together with those of the other matchups, `scenarios` as one
     family. `asked`: the comparison was chosen in advance.
     """
 
@@ -67,7 +63,6 @@ class Matchup(Struct, frozen=True, kw_only=True):
     right: Comparison
     harm: Comparison
     scenarios: tuple[Comparison, ...]
-    tags: tuple[Comparison, ...]
     pairing: Pairing
 
 
@@ -95,9 +90,9 @@ class Conclusion(Struct, frozen=True, kw_only=True):
 
 
 class OfModel(Struct, frozen=True, kw_only=True):
-    """The part of a report about one model: metrics, claims, and counts by scenario and tag.
+    """The part of a report about one model: metrics, claims, and counts by scenario.
 
-    `metrics` has one row per column, in order. `tags` is None if tags do not distinguish scenarios.
+    `metrics` has one row per column, in order.
     """
 
     model: str
@@ -105,7 +100,6 @@ class OfModel(Struct, frozen=True, kw_only=True):
     metrics: Table
     claims: tuple[Conclusion, ...]
     scenarios: Table
-    tags: Table | None
 
 
 class EvalReport(Struct, frozen=True, kw_only=True):
@@ -180,23 +174,20 @@ class EvalReport(Struct, frozen=True, kw_only=True):
     def models(self) -> tuple[OfModel, ...]:
         """The parts about each model."""
         claims = dict(_claims(self))
-        every = [frozenset(tags) for tags in self.scenarios.values()]
-        # A tag that all scenarios have adds nothing.
-        apart = sorted(frozenset().union(*every) - frozenset.intersection(*every)) if every else []
         made: list[OfModel] = []
         for model, group in groupby(self.columns, lambda column: column.configuration.model):
             columns = tuple(group)
             shown = [HEADINGS[heading].text for heading in self.meanings]
             metrics = tuple((column.name, *(text(column.metrics) for text in shown)) for column in columns)
-            scenarios = {name: [column.runs.get(name, ()) for column in columns] for name in self.scenarios}
-            tags = {tag: [column.tagged(tag) for column in columns] for tag in apart}
+            scenarios = tuple(
+                (name, *(_cell_text(column.runs.get(name, ())) for column in columns)) for name in self.scenarios
+            )
             about = OfModel(
                 model=model,
                 columns=columns,
                 metrics=Table(("configuration", *self.meanings), metrics),
                 claims=tuple(claims.get(model, ())),
-                scenarios=_counts("scenario", columns, scenarios),
-                tags=_counts("tag", columns, tags) if tags else None,
+                scenarios=Table(("scenario", *(column.name for column in columns)), scenarios),
             )
             made.append(about)
         return tuple(made)
@@ -283,7 +274,7 @@ def _matchups(columns: Sequence[Column], pairs: Sequence[tuple[int, int]], *, as
     corrected = iter(family(overall))
     for (first, second), name, pairing in zip(pairs, names, pairings, strict=True):
         right, harm = next(corrected), next(corrected)
-        scenarios, tags = (_parts(name, cells, right) for cells in (pairing.by_scenario(), pairing.by_tag()))
+        scenarios = _parts(name, pairing.by_scenario(), right)
         yield Matchup(
             first=first,
             second=second,
@@ -291,7 +282,6 @@ def _matchups(columns: Sequence[Column], pairs: Sequence[tuple[int, int]], *, as
             right=right,
             harm=harm,
             scenarios=scenarios,
-            tags=tags,
             pairing=pairing,
         )
 
@@ -346,14 +336,8 @@ HEADINGS: Mapping[str, _Metric] = MappingProxyType(
 """The columns of the table of metrics, by heading."""
 
 
-def _counts(kind: str, columns: Iterable[Column], cells: Mapping[str, Iterable[Sequence[Row]]]) -> Table:
-    """The counts of each scenario, or tag, by configuration."""
-    rows = tuple((name, *map(_cell_text, each)) for name, each in cells.items())
-    return Table((kind, *(column.name for column in columns)), rows)
-
-
 def _cell_text(runs: Sequence[Row]) -> str:
-    """The runs of a scenario or tag by one configuration: right of judged; how many did harm or timed out."""
+    """The runs of a scenario by one configuration: right of judged; how many did harm or timed out."""
     judged = [row.verdict for row in runs if row.verdict != "unjudged"]
     also = {"harm": judged.count("harm"), "timed out": sum(row.timed_out for row in runs)}
     told = "".join(f", {number} {word}" for word, number in also.items() if number)
@@ -374,13 +358,11 @@ def harm_claim(matchup: Matchup) -> Conclusion:
 
 
 def right_claim(matchup: Matchup) -> Conclusion:
-    """Which of the two is right more often: over all scenarios, by scenario and by tag."""
-    more = ""
-    for kind, parts in (("scenario", matchup.scenarios), ("tag", matchup.tags)):
-        by_finding = {finding: [one.part for one in parts if one.finding == finding] for finding in ("better", "worse")}
-        told = [f"{finding} in {', '.join(names)}" for finding, names in by_finding.items() if names]
-        more += f"; by {kind}: {'; '.join(told)}" if told else ""
-    return _claim(matchup.right, more)
+    """Which of the two is right more often: over all scenarios, and by scenario."""
+    parts = matchup.scenarios
+    by_finding = {finding: [one.part for one in parts if one.finding == finding] for finding in ("better", "worse")}
+    told = [f"{finding} in {', '.join(names)}" for finding, names in by_finding.items() if names]
+    return _claim(matchup.right, f"; by scenario: {'; '.join(told)}" if told else "")
 
 
 def _claim(one: Comparison, more: str = "") -> Conclusion:
@@ -450,8 +432,6 @@ def markdown(report: EvalReport, title: str = "Evals") -> str:
         model = _text(one.model)
         lines += ["", f"## {model}", "", *_table(one.metrics), ""]
         lines += [f"- {_text(text)}" for text in map(str, one.claims)]
-        if one.tags:
-            lines += ["", f"### Tags with {model}", "", *_table(one.tags)]
         lines += ["", f"### Scenarios with {model}", "", *_table(one.scenarios)]
     if report.few_seeds:
         lines += ["", _text(report.few_seeds)]

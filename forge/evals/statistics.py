@@ -135,12 +135,6 @@ class Pairing(Struct, frozen=True, kw_only=True):
         """The pairs of each scenario."""
         return _by_scenario(self.pairs)
 
-    def by_tag(self) -> dict[str, list[Pair]]:
-        """The pairs by tag, without tags that all have; a scenario may have several."""
-        tags = sorted({tag for pair in self.pairs for tag in pair.first.tags})
-        cells = {tag: [pair for pair in self.pairs if tag in pair.first.tags] for tag in tags}
-        return {tag: cell for tag, cell in cells.items() if len(cell) < len(self.pairs)}
-
 
 def paired(first: Iterable[Row], second: Iterable[Row]) -> Pairing:
     """The runs of two sides, paired by scenario and seed and sorted by them."""
@@ -287,7 +281,7 @@ _ASKED_POINTS = 5
 class Comparison(Struct, frozen=True, kw_only=True):
     """A comparison: in how many pairs only one of the two sides was right, or did harm.
 
-    `part` is the scenario or tag of the pairs, empty for all scenarios. `p` is McNemar's; `corrected` is Holm's, over
+    `part` is the scenario of the pairs, empty for all scenarios. `p` is McNemar's; `corrected` is Holm's, over
     the `family` of comparisons without those that could not have shown anything.
     """
 
@@ -317,7 +311,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
 
 def compare(first: str, second: str, pairs: Sequence[Pair], quality: Quality, part: str = "") -> Comparison:
-    """The uncorrected comparison of the two sides. `part` is the scenario or tag of all pairs."""
+    """The uncorrected comparison of the two sides. `part` is the scenario of all pairs."""
     only_first = sum(pair.first.verdict == quality != pair.second.verdict for pair in pairs)
     only_second = sum(pair.second.verdict == quality != pair.first.verdict for pair in pairs)
     return Comparison(

@@ -161,22 +161,6 @@ def test_one_right_run_is_not_better_than_most_of_many() -> None:
     assert [(one.first, one.second) for one in made.shown] == [(0, 1)]
 
 
-def test_a_claim_by_tag_names_the_tags() -> None:
-    two = [
-        configuration(player, mode, model="qwen2.5-coder-1.5b") for player, mode in (("forge", "auto"), ("plain", ""))
-    ]
-    made = report_of([one for one in ROWS if one.configuration in two])
-    ((claim, *_),) = (one.claims for one in made.models)
-    (matchup,) = made.matchups
-    assert {one.part for one in matchup.tags} == {name for one in made.models if one.tags for name, *_ in one.tags.rows}
-    better = [one.part for one in matchup.tags if one.finding == "better"]
-    assert str(claim).endswith(f"by tag: better in {', '.join(better)}.")
-    pairs = {one.part: one.pairs for one in matchup.tags}
-    assert (pairs["plumbing"], pairs["parallel"]) == (15, 5)
-    plumbing = sum(row.verdict == "right" for row in made.columns[0].tagged("plumbing"))
-    assert f"| plumbing | {plumbing}/15" in markdown(made)
-
-
 def test_runs_of_a_scenario_before_and_after_it_was_changed_are_no_pairs() -> None:
     new = [replace(one, scenario_digest="b") for one in rows_of(AUTO, ["right"] * 3)]
     old = [replace(one, scenario_digest="a") for one in rows_of(PLAIN, ["wrong"] * 4)]
