@@ -54,12 +54,11 @@ class Matchup(Struct, frozen=True, kw_only=True):
     """The comparison of two columns, given by number, on their paired runs.
 
     `right` and `harm` are corrected together with those of the other matchups, `scenarios` as one
-    family. `asked`: the comparison was chosen in advance.
+    family.
     """
 
     first: int
     second: int
-    asked: bool
     right: Comparison
     harm: Comparison
     scenarios: tuple[Comparison, ...]
@@ -105,20 +104,23 @@ class OfModel(Struct, frozen=True, kw_only=True):
 class EvalReport(Struct, frozen=True, kw_only=True):
     """A report, with the same texts in a terminal, in Markdown and on a page.
 
-    Columns are sorted by model, then best first; `scenarios` have their tags.
+    Columns are sorted by model, then best first; `scenarios` have their tags. `asked`: the matchups were chosen in
+    advance.
     """
 
     columns: tuple[Column, ...]
     scenarios: Mapping[str, tuple[str, ...]]
     matchups: tuple[Matchup, ...]
+    asked: bool
 
     @property
     def shown(self) -> tuple[Matchup, ...]:
         """The matchups of a short report: those asked for, otherwise each model's best column against its others."""
+        if self.asked:
+            return self.matchups
         models = [column.configuration.model for column in self.columns]
         best = (one for one in self.matchups if one.first == models.index(models[one.first]))
-        asked = tuple(one for one in self.matchups if one.asked)
-        return asked or tuple(one for one in best if models[one.second] == models[one.first])
+        return tuple(one for one in best if models[one.second] == models[one.first])
 
     @property
     def facts(self) -> str:
@@ -155,7 +157,7 @@ class EvalReport(Struct, frozen=True, kw_only=True):
     @property
     def few_seeds(self) -> str:
         """A note if there are too few seeds to show a difference in a single scenario; otherwise empty."""
-        most = max((one.pairs for matchup in self.matchups for one in matchup.scenarios), default=0)
+        most = max((one.pairs for matchup in self.shown for one in matchup.scenarios), default=0)
         least = fewest_pairs(ALPHA)
         if not 0 < most < least:
             return ""
@@ -201,13 +203,12 @@ class EvalReport(Struct, frozen=True, kw_only=True):
 def report_of(rows: Iterable[Row], against: str = "") -> EvalReport:
     """The report of the rows. ForgeError if no configuration has the name `against`.
 
-    Every pair of columns is compared. The comparisons of `against` with the other columns of its model are a family of
-    their own, so they need less to be significant than if they were chosen among all.
+    The comparisons of `against` with the other columns of its model are one family; without it, those of every pair of
+    columns, since the best column is only known afterwards.
     """
     columns = tuple(_columns(tuple(rows)))
-    asked = frozenset(_asked(columns, against)) if against else frozenset()
-    others = [pair for pair in combinations(range(len(columns)), 2) if not asked & {pair, pair[::-1]}]
-    matchups = (*_matchups(columns, sorted(asked), asked=True), *_matchups(columns, others, asked=False))
+    asked = tuple(_asked(columns, against)) if against else ()
+    matchups = tuple(_matchups(columns, asked or tuple(combinations(range(len(columns)), 2))))
     tags: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for column in columns:
         for name, runs in column.runs.items():
@@ -215,7 +216,7 @@ def report_of(rows: Iterable[Row], against: str = "") -> EvalReport:
     # Group scenarios by their first tag.
     order = sorted(tags, key=lambda name: (sorted(tags[name])[:1], name))
     scenarios = {name: tuple(sorted(tags[name])) for name in order}
-    return EvalReport(columns=columns, scenarios=scenarios, matchups=matchups)
+    return EvalReport(columns=columns, scenarios=scenarios, matchups=matchups, asked=bool(asked))
 
 
 def labels(configurations: Iterable[Configuration]) -> dict[Configuration, str]:
@@ -258,7 +259,7 @@ def _asked(columns: Sequence[Column], against: str) -> Iterator[tuple[int, int]]
                 yield first, second
 
 
-def _matchups(columns: Sequence[Column], pairs: Sequence[tuple[int, int]], *, asked: bool) -> Iterator[Matchup]:
+def _matchups(columns: Sequence[Column], pairs: Sequence[tuple[int, int]]) -> Iterator[Matchup]:
     """The matchups of these pairs of columns, as one family."""
     pairings = [paired(_rows(columns[first]), _rows(columns[second])) for first, second in pairs]
     names: list[tuple[str, str]] = []
@@ -278,7 +279,6 @@ def _matchups(columns: Sequence[Column], pairs: Sequence[tuple[int, int]], *, as
         yield Matchup(
             first=first,
             second=second,
-            asked=asked,
             right=right,
             harm=harm,
             scenarios=scenarios,

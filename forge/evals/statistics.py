@@ -8,7 +8,7 @@ from math import ceil, sqrt
 from typing import Literal, TypeVar, get_args
 
 from msgspec import Struct
-from msgspec.structs import astuple, replace
+from msgspec.structs import replace
 
 from forge.errors import ForgeError, to_install
 from forge.evals.row import Row, of_one_task
@@ -166,18 +166,10 @@ def independent(rows: Iterable[Row]) -> tuple[Row, ...]:
 
 
 def _without_repeats(cell: Sequence[_T], runs: Callable[[_T], tuple[Row, ...]]) -> Sequence[_T]:
-    """The items of a scenario without repetitions, which occur at temperature 0.
-
-    Runs with the same digest are repetitions. Without digests, only if all runs of the scenario differ in nothing but
-    seed and time: two of five may agree by chance.
-    """
-    if all(row.digest for item in cell for row in runs(item)):
-        return list({tuple(row.digest for row in runs(item)): item for item in reversed(cell)}.values())[::-1]
-    # Compare everything but seed, time and place.
-    apart: dict[str, object] = {"seed": 0, "seconds": 0.0, "started": 0.0, "cached_tokens": 0, "planned": 0}
-    apart |= {"journals": (), "commit": "", "scenario_digest": ""}
-    told = {tuple(astuple(replace(row, **apart)) for row in runs(item)) for item in cell}
-    return cell[:1] if len(told) == 1 else cell
+    """The items of a scenario without repetitions, which occur at temperature 0: runs with the same digest."""
+    if not all(row.digest for item in cell for row in runs(item)):
+        return cell
+    return list({tuple(row.digest for row in runs(item)): item for item in reversed(cell)}.values())[::-1]
 
 
 def _by_scenario(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:
