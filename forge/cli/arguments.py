@@ -252,7 +252,7 @@ def fill_replay(parser: Parser) -> None:
     add(
         "--workflow",
         metavar="FILE.py:NAME",
-        help="workflow to replay with (demo: that of forge demo; suite: the built-in scenario, for an eval's journal)",
+        help="workflow to replay with (demo: that of forge demo)",
     )
     add("--to", type=whole_number, metavar="N", help="stop at state N and show it in full")
     add("--html", type=Path, metavar="OUT", help="write the run's timeline as an HTML page")

@@ -1,14 +1,13 @@
 """`forge bisect` and `forge ablate`: a recorded run with another workflow, and without each guardrail."""
 
 import argparse
-from pathlib import Path
 
 from rich.table import Table
 from rich.text import Text
 
 from forge.cli.console import Console, printable, readable
-from forge.cli.eval_journals import journal_workflow
 from forge.cli.lines import phase_of
+from forge.cli.run import load_definition
 from forge.errors import ForgeError, explain, quantity
 from forge.journal.ablation import ablate
 from forge.journal.bisection import Parting, bisect
@@ -22,7 +21,7 @@ def run_bisect(options: argparse.Namespace) -> int:
     """Show where two workflows differ on a recorded run; 1 if they do."""
     journal = read_journal(options.file)
     console = Console()
-    workflows = [journal_workflow(reference, Path(options.file)) for reference in options.workflow]
+    workflows = [load_definition(reference) for reference in options.workflow]
     if len(workflows) > 2:
         raise ForgeError("give --workflow once (compared with the recording) or twice (compared with each other)")
     if len(workflows) == 1:
@@ -68,7 +67,7 @@ def _parting_lines(parting: Parting, names: tuple[str, str]) -> str:
 
 def run_ablate(options: argparse.Namespace) -> int:
     """Show what each guardrail changed in a recorded run."""
-    rows = ablate(read_journal(options.file), journal_workflow(options.workflow, Path(options.file)))
+    rows = ablate(read_journal(options.file), load_definition(options.workflow))
     console = Console()
     table = Table(
         "guardrail", "what it does", "acted in turns", "would have ended without it", box=None, pad_edge=False

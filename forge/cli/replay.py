@@ -7,8 +7,9 @@ from pathlib import Path
 from rich.text import Text
 
 from forge.cli.console import Console, LabelledText, printable, readable
-from forge.cli.eval_journals import journal_workflow, judged_run
+from forge.cli.eval_journals import judged_run
 from forge.cli.lines import COLUMN, View, phase_of, state_rows
+from forge.cli.run import load_definition
 from forge.cli.timelines import page, recorded_timeline, save_page
 from forge.errors import ForgeError
 from forge.journal.records import Journal, read_journal
@@ -27,7 +28,7 @@ def run_replay(options: argparse.Namespace) -> int:
         _print(console, recorded(journal))
         _print(console, judged_run(Path(options.file)))
         return 0
-    workflow = journal_workflow(options.workflow, Path(options.file))
+    workflow = load_definition(options.workflow)
     _header(console, journal)
     if workflow.name != journal.header.workflow:
         console.say(f"replayed as another workflow: {printable(workflow.name)}", "yellow")
