@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from forge.cli.arguments import BACKEND, KEY, MODEL, PROFILE, count, decimal, seconds, whole_number
+from forge.cli.arguments import BACKEND, KEY, MODEL, PROFILE, count, seconds
 from forge.cli.logs import add_telemetry
 from forge.cli.parser import Parser, command_of
 
@@ -30,7 +30,7 @@ def _fill_run(parser: Parser) -> None:
     add("--profile", help=PROFILE)
     add(
         "--temperature",
-        type=decimal,
+        type=float,
         help="sampling temperature (default: as recommended for the model, otherwise 0.1)",
     )
     add("--max-tokens", type=count, help="maximum tokens per reply (default: 512)")
@@ -60,7 +60,7 @@ def _fill_run(parser: Parser) -> None:
         help="run only the configurations with these names: 'plain,forge auto bare'",
     )
     add("--runs", type=count, metavar="N", help="seeds for each scenario (default: 5)")
-    add("--seed", type=whole_number, metavar="FIRST", help="first seed (default: 1)")
+    add("--seed", type=int, metavar="FIRST", help="first seed (default: 1)")
     add("-o", "--output", metavar="FILE", help="results file (default: results.jsonl)")
     add("--timeout", type=seconds, help="maximum seconds per run (default: 300)")
     add("--parallel", type=count, metavar="N", help="maximum concurrent runs (default: the server's slots)")
