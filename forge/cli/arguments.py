@@ -49,7 +49,7 @@ def add_model(parser: argparse.ArgumentParser, *, sampling: bool = True) -> None
     add("--no-probe", dest="probe", action="store_false", help="do not probe an unknown server for what it supports")
     add(
         "--temperature",
-        type=decimal,
+        type=float,
         help="sampling temperature (default: 0.1; hosted and known reasoning models use their own)",
     )
     add("--context", type=count, help="context size in tokens (default: as the server reports; local: 4096)")
@@ -62,7 +62,7 @@ def add_model(parser: argparse.ArgumentParser, *, sampling: bool = True) -> None
         action="store_true",
         help="use the sampling options recommended by the model's authors, if known",
     )
-    add("--seed", type=whole_number, help="sampling seed, for reproducible runs")
+    add("--seed", type=int, help="sampling seed, for reproducible runs")
     add("--max-tokens", type=count, default=DEFAULT_MAX_TOKENS, help="maximum tokens per reply (default: %(default)s)")
     _backend_key(parser, "--api-key-env", KEY)
 
@@ -105,25 +105,9 @@ def _add_options(parser: Parser, kind: type[Options]) -> None:
         group(flag.group).add_argument(flag.name, **told)
 
 
-def decimal(text: str) -> float:
-    """The argument as a number."""
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
-
-
-def whole_number(text: str) -> int:
-    """The argument as an integer."""
-    try:
-        return int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
-
-
 def seconds(text: str) -> float:
     """The argument as seconds: more than 0, less than a day."""
-    number = decimal(text)
+    number = float(text)
     if not 0 < number < 86400:
         raise argparse.ArgumentTypeError(
             f"{text} is not a valid number of seconds; it must be more than 0 and less than a day"
@@ -133,7 +117,7 @@ def seconds(text: str) -> float:
 
 def count(text: str) -> int:
     """The argument as an integer of at least 1."""
-    number = whole_number(text)
+    number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a valid count; it must be at least 1")
     return number
@@ -141,15 +125,15 @@ def count(text: str) -> int:
 
 def port(text: str) -> int:
     """The argument as a port; 0 means any free one."""
-    number = whole_number(text)
+    number = int(text)
     if not 0 <= number < 1 << 16:
         raise argparse.ArgumentTypeError(f"{text} is not a port number")
     return number
 
 
 _READ: dict[object, Callable[[str], object]] = {
-    int: whole_number,
-    float: decimal,
+    int: int,
+    float: float,
     "grace": seconds,
     "port": port,
     "body_limit": count,
@@ -252,10 +236,9 @@ def fill_replay(parser: Parser) -> None:
     add(
         "--workflow",
         metavar="FILE.py:NAME",
-        help="workflow to replay with (demo: that of forge demo; suite: the built-in scenario, for an eval's journal)",
+        help="workflow to replay with (demo: that of forge demo)",
     )
-    add("--to", type=whole_number, metavar="N", help="stop at state N and show it in full")
-    add("--json", action="store_true", help="print one line of JSON per state; the last includes the state itself")
+    add("--to", type=int, metavar="N", help="stop at state N and show it in full")
     add("--html", type=Path, metavar="OUT", help="write the run's timeline as an HTML page")
     parser.set_defaults(command=command_of("forge.cli.replay", "run_replay"))
 
@@ -270,7 +253,6 @@ def fill_bisect(parser: Parser) -> None:
         metavar="FILE.py:NAME",
         help="workflow to compare with; give it twice to compare two",
     )
-    parser.add_argument("--json", action="store_true", help="print the first difference as JSON, or null")
     parser.set_defaults(command=command_of("forge.cli.compare", "run_bisect"))
 
 
@@ -280,7 +262,6 @@ def fill_ablate(parser: Parser) -> None:
     parser.add_argument(
         "--workflow", required=True, metavar="FILE.py:NAME", help="workflow that the run was recorded with"
     )
-    parser.add_argument("--json", action="store_true", help="print the rows as JSON")
     parser.set_defaults(command=command_of("forge.cli.compare", "run_ablate"))
 
 
@@ -393,7 +374,7 @@ def _durable_verbs(verbs: _Verbs) -> None:
     _values(start)
     start.add_argument("--id", help="your own id; starting the same run twice with it starts it once")
     start.add_argument("--conversation", default="", metavar="NAME", help="continue this conversation, or start it")
-    start.add_argument("--priority", type=whole_number, metavar="N", help="priority; 1 is taken first")
+    start.add_argument("--priority", type=int, metavar="N", help="priority; 1 is taken first")
 
     listed = _verb(verbs, "list", "list durable runs, latest first")
     listed.add_argument("--last", type=count, default=20, metavar="N", help="runs per page (default: %(default)s)")

@@ -1,14 +1,13 @@
 """`forge bisect` and `forge ablate`: a recorded run with another workflow, and without each guardrail."""
 
 import argparse
-from pathlib import Path
 
 from rich.table import Table
 from rich.text import Text
 
-from forge.cli.console import Console, print_json, printable, readable
-from forge.cli.eval_journals import journal_workflow
+from forge.cli.console import Console, printable, readable
 from forge.cli.lines import phase_of
+from forge.cli.run import load_definition
 from forge.errors import ForgeError, explain, quantity
 from forge.journal.ablation import ablate
 from forge.journal.bisection import Parting, bisect
@@ -22,15 +21,13 @@ def run_bisect(options: argparse.Namespace) -> int:
     """Show where two workflows differ on a recorded run; 1 if they do."""
     journal = read_journal(options.file)
     console = Console()
-    workflows = [journal_workflow(reference, Path(options.file)) for reference in options.workflow]
+    workflows = [load_definition(reference) for reference in options.workflow]
     if len(workflows) > 2:
         raise ForgeError("give --workflow once (compared with the recording) or twice (compared with each other)")
     if len(workflows) == 1:
-        return _against_record(console, journal, workflows[0], as_json=options.json)
+        return _against_record(console, journal, workflows[0])
     parting = bisect(journal, workflows[0], workflows[1])
-    if options.json:
-        print_json(parting)
-    elif parting is None:
+    if parting is None:
         console.say(f"no difference: {len(journal.entries)} recorded effects and all states between them match")
     else:
         names = (options.workflow[0], options.workflow[1])
@@ -38,7 +35,7 @@ def run_bisect(options: argparse.Namespace) -> int:
     return 0 if parting is None else 1
 
 
-def _against_record(console: Console, journal: Journal, workflow: Workflow, *, as_json: bool) -> int:
+def _against_record(console: Console, journal: Journal, workflow: Workflow) -> int:
     """Compare a workflow with the recording, which only holds effects."""
     parted_at: DivergenceError | None = None
     count = 0
@@ -46,12 +43,7 @@ def _against_record(console: Console, journal: Journal, workflow: Workflow, *, a
         count = sum(1 for _ in states(journal, workflow))
     except DivergenceError as error:
         parted_at = error
-    if as_json:
-        found = (
-            {"step": parted_at.step.number, "effect": parted_at.number, "found": parted_at.found} if parted_at else None
-        )
-        print_json(found)
-    elif parted_at is None:
+    if parted_at is None:
         console.say(f"same as recorded: {len(journal.entries)} effects, {count} states")
     else:
         hint = "\nPass the workflow of the recorded run as a first --workflow to see which stage causes the difference."
@@ -75,10 +67,7 @@ def _parting_lines(parting: Parting, names: tuple[str, str]) -> str:
 
 def run_ablate(options: argparse.Namespace) -> int:
     """Show what each guardrail changed in a recorded run."""
-    rows = ablate(read_journal(options.file), journal_workflow(options.workflow, Path(options.file)))
-    if options.json:
-        print_json(rows)
-        return 0
+    rows = ablate(read_journal(options.file), load_definition(options.workflow))
     console = Console()
     table = Table(
         "guardrail", "what it does", "acted in turns", "would have ended without it", box=None, pad_edge=False

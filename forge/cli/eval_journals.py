@@ -1,31 +1,13 @@
-"""Journals of evals: the run of a journal, its verdict, and the workflow that replays it."""
+"""Journals of evals: the row of a journal's run, and its verdict."""
 
-import asyncio
 import glob
 from pathlib import Path
-from typing import Any
 
 from rich.text import Text
 
-from forge.agent import Agent
 from forge.cli.console import LabelledText, printable
-from forge.cli.eval_run import values_of
-from forge.cli.run import imported, load_served
-from forge.errors import ForgeError
-from forge.evals.configurations import Cell, configured_workflow
-from forge.evals.evaluation import Axes
 from forge.evals.results import rows_with
 from forge.evals.row import Row
-from forge.evals.scenario import Scenario
-from forge.evals.series import made_world
-from forge.evals.suite import SUITES
-from forge.workflow.workflow import Workflow
-
-_SUITE = "suite"
-"""The name of the built-in scenarios for `--workflow`."""
-
-_SECONDS = 60.0
-"""Maximum seconds for a scenario to make its world."""
 
 
 def recorded_row(journal: Path) -> Row | None:
@@ -52,49 +34,3 @@ def judged_run(journal: Path) -> tuple[LabelledText | Text, ...]:
         LabelledText("ended", printable(row.end)),
         LabelledText("verdict", f"{row.verdict}{why}"),
     )
-
-
-def journal_workflow(reference: str, journal: Path) -> Workflow:
-    """The workflow given by `--workflow`; for an eval's journal, that of its scenario and configuration.
-
-    `suite` means the built-in scenarios, a file without a name its own scenarios; FILE.py:NAME is always a workflow.
-    ForgeError for runs of other players, and for anything missing.
-    """
-    row = recorded_row(journal) if reference == _SUITE or reference.endswith(".py") else None
-    if row is None and reference == _SUITE:
-        raise ForgeError(f"{journal} is not the journal of an eval next to its results; name a workflow instead")
-    scenario = _scenario(reference, row) if row else None
-    if row is None or scenario is None:
-        served = load_served(reference)
-        return served.workflow if isinstance(served, Agent) else served
-    return _configured(scenario, row)
-
-
-def _scenario(reference: str, row: Row) -> Scenario | None:
-    """The run's scenario in the suite or the file; None if the file does not have it."""
-    if reference != _SUITE:
-        own = values_of(vars(imported(reference, "FILE.py")), Scenario)
-        return next((one for one in own if one.name == row.scenario), None)
-    if "bfcl" in row.tags:
-        raise ForgeError("BFCL scenarios cannot be replayed with a workflow; leave out --workflow to see the recording")
-    known = {scenario.name: scenario for scenario in SUITES["all"]}
-    if row.scenario not in known:
-        name = printable(row.scenario)
-        raise ForgeError(f"the built-in suite has no scenario {name!r}; name its file with --workflow FILE.py")
-    return known[row.scenario]
-
-
-def _configured(scenario: Scenario, row: Row) -> Workflow[Any]:
-    known = row.configuration
-    if known.player != "forge":
-        raise ForgeError(
-            f"the run was made by {printable(known.player)}, not by forge, so no workflow reproduces its states; "
-            "leave out --workflow to see the recording"
-        )
-    Axes(ablations=(known.ablation,), compacts=(known.compact,))  # refuses unknown names
-    cell = Cell(configuration=known, scenario=scenario, seed=row.seed)
-    try:
-        world = asyncio.run(made_world(cell, _SECONDS, asyncio.Lock()))
-    except Exception as error:
-        raise ForgeError(f"the scenario {scenario.name} raised {type(error).__name__}: {error}") from error
-    return configured_workflow(world.workflow, known)

@@ -129,13 +129,7 @@ _COLOURS = {"better": "green", "worse": "red"}
 
 def run_check(options: argparse.Namespace) -> int:
     """Compare two results files and print what has changed."""
-    checked = check_against(
-        shown_rows([options.file]),
-        shown_rows([options.against]),
-        name=options.configuration,
-        baseline_name=options.baseline_configuration,
-        alpha=options.alpha,
-    )
+    checked = check_against(shown_rows([options.file]), shown_rows([options.against]))
     console = Console()
     for one in checked.told:
         console.say(sentence(one), _COLOURS.get(one.finding, ""))
@@ -158,13 +152,13 @@ def run_report(options: argparse.Namespace) -> int:
             replace(row, why=without_folders(row.why), journals=tuple(map(without_folders, row.journals)))
             for row in rows
         ]
-        made = report_of(hidden, options.against, options.alpha)
+        made = report_of(hidden, options.against)
         found = {without_folders(name): turns for name, turns in worst_timelines(rows, _TIMELINES).items()}
         title = options.title or f"Evals: {', '.join(one.model for one in made.models)}"
         save_page(options.html, page_of(made, found, title))
         Console().say(f"written: {options.html}")
         return 0
-    text = markdown(report_of(rows, options.against, options.alpha), options.title or "Evals")
+    text = markdown(report_of(rows, options.against), options.title or "Evals")
     console = Console()
     if console.is_terminal:
         console.print(Markdown(text))

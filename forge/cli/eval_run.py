@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -16,7 +16,7 @@ from msgspec.structs import fields
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
-from forge.cli.console import Console, LabelledText, print_json, printable
+from forge.cli.console import Console, LabelledText, printable
 from forge.cli.options import key_of, sampling_of
 from forge.cli.progress import downloading
 from forge.cli.run import imported
@@ -35,7 +35,7 @@ from forge.runtime.watching import TOOL_LOGGER
 from forge.toml_tables import read_toml
 from stages.options import did_you_mean
 
-# Progress of `forge eval run`: a line per run with the remaining time; in a terminal, also a bar.
+# A series on one server: a line per run with the remaining time; in a terminal, also a bar.
 
 _STYLES: dict[RunVerdict, str] = {
     "right": "green",
@@ -47,32 +47,42 @@ _STYLES: dict[RunVerdict, str] = {
 _MINUTE, _HOUR = 60, 3600
 
 
-class EvalProgress:
-    """Shows rows as they come, `total` of them; at the end, a summary that includes the rows `before`."""
+class SeriesProgress(ExitStack):
+    """Records the rows of a series on one server, and shows them as they come; at the end, a summary."""
 
-    def __init__(self, console: Console, bar: Progress, total: int, before: Iterable[Row]) -> None:
-        self._console, self._bar, self._total = console, bar, total
-        self._began, self._done = time.monotonic(), 0
+    def __init__(self, console: Console, file: RowFile) -> None:
+        super().__init__()
+        self._console, self._file = console, file
         self._verdicts: defaultdict[Configuration, Counter[RunVerdict]] = defaultdict(Counter)
-        for row in before:
-            self._verdicts[row.configuration][row.verdict] += 1
-        self._task = bar.add_task("", total=total, visible=total > 0)
+        self._total = self._done = 0
+        self.downloading = self.enter_context(downloading(console))
 
-    @classmethod
-    @contextmanager
-    def shown(cls, console: Console, total: int, before: Iterable[Row] = ()) -> Iterator[Self]:
-        """The progress, with a bar in a terminal."""
+    def begun(self, plan: Plan) -> None:
+        """Show the plan and, in a terminal, a bar."""
+        played = {cell.scenario.name for cell in plan.wanted}
+        done = len(plan.wanted) - len(plan.left)
+        known = f", {done} of them in {self._file.path} already" if done else ""
+        compared = ", ".join(dict.fromkeys(cell.configuration.name for cell in plan.wanted))
+        runs = f"{quantity(len(played), 'scenario')}: {quantity(len(plan.wanted), 'run')}{known}"
+        self._console.say(f"{plan.serving.model}: {compared} on {runs}")
+        if plan.not_counted:
+            names = ", ".join(one.way for one in plan.not_counted)
+            told = f"Skipped, because every selected scenario excludes it: {names}"
+            self._console.say(told, "yellow")
+        wanted = {cell.key for cell in plan.wanted}
+        for row in self._file.rows:
+            if row.key in wanted:
+                self._verdicts[row.configuration][row.verdict] += 1
+        self._began, self._total = time.monotonic(), len(plan.left)
+        self.callback(self._summarize)
         columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
-        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-            made = cls(console, bar, total, before)
-            try:
-                yield made
-            finally:
-                for line in made._summary():
-                    console.say(line)
+        hidden = not self._console.is_terminal
+        self._bar = self.enter_context(Progress(*columns, console=self._console, transient=True, disable=hidden))
+        self._task = self._bar.add_task("", total=self._total, visible=self._total > 0)
 
     def told(self, row: Row) -> None:
-        """Show the row."""
+        """Record the row, then show it."""
+        self._file.append(row)
         self._done += 1
         self._verdicts[row.configuration][row.verdict] += 1
         # Extrapolate from the completed runs.
@@ -92,12 +102,12 @@ class EvalProgress:
             line.append(f"  {printable(row.why, 160)}", style="dim")
         self._console.say(line)
 
-    def _summary(self) -> Iterator[Text]:
-        """One line per configuration with its verdicts."""
+    def _summarize(self) -> None:
+        """Show one line per configuration with its verdicts."""
         for configuration, counts in self._verdicts.items():
             parts = [f"{counts['right']} of {counts.total()} right"]
             parts += [f"{counts[v]} {v}" for v in _STYLES if v != "right" and counts[v]]
-            yield Text.assemble((configuration.name, "bold"), f": {', '.join(parts)}")
+            self._console.say(Text.assemble((configuration.name, "bold"), f": {', '.join(parts)}"))
 
 
 # Options of `forge eval run`, from the command line and a TOML file with one or more models.
@@ -141,7 +151,7 @@ class ModelOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         )
 
 
-class EvalOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class EvalOptions(Axes, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All options of `forge eval run`; the file uses the names of the command line."""
 
     model: tuple[ModelOptions, ...] = ()
@@ -151,12 +161,6 @@ class EvalOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     tags: _Names = ()
     runs: _Count = 5
     seed: int = 1
-    mode: _Names = ("auto",)
-    ablation: _Names = ("",)
-    compact: _Names = ("",)
-    think: _Names = ("",)
-    against: _Names = ()
-    only: _Names = ()
     output: str = "results.jsonl"
     timeout: Annotated[float, Meta(gt=0, lt=86400)] = 300.0
     parallel: _Count | None = None
@@ -255,7 +259,15 @@ def run_eval(given: argparse.Namespace) -> int:
     """
     options, console = _eval_options(given), Console()
     picked = chosen(options.files, options.suite, options.scenario, options.tags)
-    evaluation, servers = _evaluation(options, picked), [model.server(options.timeout) for model in options.model]
+    servers = [model.server(options.timeout) for model in options.model]
+    evaluation = Evaluation(
+        scenarios=picked.scenarios,
+        players=picked.players,
+        axes=options,
+        seeds=tuple(range(options.seed, options.seed + options.runs)),
+        parallel=options.parallel,
+        options=RunOptions(seconds=options.timeout, journals=journal_folder(Path(options.output)), commit=commit()),
+    )
     if given.probe:
         return asyncio.run(until_signal(_probe(console, evaluation, servers)))
     with RowFile.locked(Path(options.output)) as file:
@@ -265,9 +277,10 @@ def run_eval(given: argparse.Namespace) -> int:
         async def run() -> int:
             code = 0
             for server in servers:
-                with _Shown(console, file) as watch:
+                with SeriesProgress(console, file) as shown:
+                    done, download = file.rows, shown.downloading
                     try:
-                        await evaluation.run(server, file.rows, watch)
+                        await evaluation.run(server, done, begun=shown.begun, told=shown.told, download=download)
                     except ServerLost as lost:
                         console.say(str(lost), "red")
                         code = 1
@@ -303,56 +316,6 @@ def _without_tracebacks() -> Iterator[None]:
         log.setLevel(before)
 
 
-def _evaluation(options: EvalOptions, picked: Chosen) -> Evaluation:
-    return Evaluation(
-        scenarios=picked.scenarios,
-        players=picked.players,
-        axes=Axes(
-            modes=options.mode,
-            ablations=options.ablation,
-            compacts=options.compact,
-            thinks=options.think,
-            against=options.against,
-            only=options.only,
-        ),
-        seeds=tuple(range(options.seed, options.seed + options.runs)),
-        parallel=options.parallel,
-        options=RunOptions(seconds=options.timeout, journals=journal_folder(Path(options.output)), commit=commit()),
-    )
-
-
-class _Shown(ExitStack):
-    """Records rows, and shows the progress of a series on one server."""
-
-    def __init__(self, console: Console, file: RowFile) -> None:
-        super().__init__()
-        self._console, self._file = console, file
-        self.downloading = self.enter_context(downloading(console))
-        self._progress: EvalProgress | None = None
-
-    def begun(self, plan: Plan) -> None:
-        """Show the plan."""
-        played = {cell.scenario.name for cell in plan.wanted}
-        done = len(plan.wanted) - len(plan.left)
-        known = f", {done} of them in {self._file.path} already" if done else ""
-        compared = ", ".join(dict.fromkeys(cell.configuration.name for cell in plan.wanted))
-        runs = f"{quantity(len(played), 'scenario')}: {quantity(len(plan.wanted), 'run')}{known}"
-        self._console.say(f"{plan.serving.model}: {compared} on {runs}")
-        if plan.not_counted:
-            names = ", ".join(one.way for one in plan.not_counted)
-            told = f"Skipped, because every selected scenario excludes it: {names}"
-            self._console.say(told, "yellow")
-        wanted = {cell.key for cell in plan.wanted}
-        before = [row for row in self._file.rows if row.key in wanted]
-        self._progress = self.enter_context(EvalProgress.shown(self._console, len(plan.left), before))
-
-    def told(self, row: Row) -> None:
-        """Record the row, then show it."""
-        self._file.append(row)
-        if self._progress is not None:
-            self._progress.told(row)
-
-
 async def _probe(console: Console, evaluation: Evaluation, servers: Sequence[ModelServer]) -> int:
     """Print what is known of each server, without any run."""
     with downloading(console) as download:
@@ -377,20 +340,6 @@ async def _probe(console: Console, evaluation: Evaluation, servers: Sequence[Mod
 def run_scenario_list(options: argparse.Namespace) -> int:
     """List the scenarios with tags and descriptions."""
     scenarios = chosen(options.files, options.suite, options.scenario or (), options.tags or ()).scenarios
-    if options.json:
-        shown = [
-            {
-                "name": scenario.name,
-                "about": scenario.about,
-                "tags": sorted(scenario.tags),
-                "ideal_calls": scenario.ideal_calls,
-                "context_tokens": scenario.context_tokens,
-                "not_counted": sorted(scenario.not_counted),
-            }
-            for scenario in scenarios
-        ]
-        print_json(shown)
-        return 0
     console = Console()
     for scenario in scenarios:
         console.say(Text.assemble((scenario.name, "bold"), f"   {scenario.about}"))

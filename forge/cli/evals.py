@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from forge.cli.arguments import BACKEND, KEY, MODEL, PROFILE, count, decimal, seconds, whole_number
+from forge.cli.arguments import BACKEND, KEY, MODEL, PROFILE, count, seconds
 from forge.cli.logs import add_telemetry
 from forge.cli.parser import Parser, command_of
 
@@ -30,7 +30,7 @@ def _fill_run(parser: Parser) -> None:
     add("--profile", help=PROFILE)
     add(
         "--temperature",
-        type=decimal,
+        type=float,
         help="sampling temperature (default: as recommended for the model, otherwise 0.1)",
     )
     add("--max-tokens", type=count, help="maximum tokens per reply (default: 512)")
@@ -60,7 +60,7 @@ def _fill_run(parser: Parser) -> None:
         help="run only the configurations with these names: 'plain,forge auto bare'",
     )
     add("--runs", type=count, metavar="N", help="seeds for each scenario (default: 5)")
-    add("--seed", type=whole_number, metavar="FIRST", help="first seed (default: 1)")
+    add("--seed", type=int, metavar="FIRST", help="first seed (default: 1)")
     add("-o", "--output", metavar="FILE", help="results file (default: results.jsonl)")
     add("--timeout", type=seconds, help="maximum seconds per run (default: 300)")
     add("--parallel", type=count, metavar="N", help="maximum concurrent runs (default: the server's slots)")
@@ -78,7 +78,6 @@ def _fill_run(parser: Parser) -> None:
 
 def _fill_list(parser: Parser) -> None:
     _scenarios(parser)
-    parser.add_argument("--json", action="store_true", help="print the scenarios as JSON")
     parser.set_defaults(command=command_of("forge.cli.eval_run", "run_scenario_list"))
 
 
@@ -88,7 +87,6 @@ def _fill_report(parser: Parser) -> None:
     add("--against", default="", metavar="NAME", help="compare this configuration with the others of the same model")
     add("--title", default="", help="title of the report (default: Evals, or the model names on a page)")
     add("--html", type=Path, metavar="OUT", help="write the report as a self-contained HTML page")
-    add("--alpha", type=_level, default=0.05, help="significance level (default: %(default)s)")
     parser.set_defaults(command=command_of("forge.cli.eval_report", "run_report"))
 
 
@@ -96,27 +94,7 @@ def _fill_check(parser: Parser) -> None:
     add = parser.add_argument
     add("file", type=Path, metavar="FILE", help="new results")
     add("--against", type=Path, required=True, metavar="BASELINE", help="results to compare with")
-    add(
-        "--configuration",
-        default="",
-        metavar="NAME",
-        help="compare only this configuration (default: each with its counterpart)",
-    )
-    add(
-        "--baseline-configuration", default="", metavar="NAME", help="configuration in the baseline (default: the same)"
-    )
-    add("--alpha", type=_level, default=0.05, help="significance level (default: %(default)s)")
     parser.set_defaults(command=command_of("forge.cli.eval_report", "run_check"))
-
-
-def _level(text: str) -> float:
-    """A significance level."""
-    level = decimal(text)
-    if not 0 < level < 1:
-        raise argparse.ArgumentTypeError(
-            f"{text} is not a significance level; it must be between 0 and 1, such as 0.05"
-        )
-    return level
 
 
 def _scenarios(parser: Parser) -> None:

@@ -110,6 +110,12 @@ def load_served(reference: str) -> Workflow | Agent:
     return _named(reference, kinds, "workflow or agent", line)
 
 
+def load_definition(reference: str) -> Workflow:
+    """The Workflow with that name in the file, or the workflow of the Agent with that name."""
+    served = load_served(reference)
+    return served.workflow if isinstance(served, Agent) else served
+
+
 def _named(reference: str, kinds: tuple[type[_T], ...], what: str, line: str) -> _T:
     file, _, name = reference.rpartition(":") if ".py:" in reference else (reference, "", "")
     module = imported(file, f"the {what} as FILE.py:NAME")
@@ -305,8 +311,7 @@ def prompt_values(given: Sequence[str]) -> dict[str, str]:
 
 def resume_workflow(options: argparse.Namespace) -> int:
     """Resume a run of a user's workflow or agent; returns the exit code."""
-    served = load_served(options.workflow)
-    workflow = served.workflow if isinstance(served, Agent) else served
+    workflow = load_definition(options.workflow)
     journal: Path = options.journal
     done = len(read_journal(journal).entries)
 

@@ -8,8 +8,7 @@ from msgspec import Struct
 from forge.errors import ForgeError, quantity
 from forge.evals.report import labels
 from forge.evals.row import Configuration, Row
-from forge.evals.statistics import ALPHA, Comparison, Pairing, Quality, compare, family, paired
-from stages.options import did_you_mean
+from forge.evals.statistics import Comparison, Pairing, Quality, compare, family, paired
 
 _Runs = Mapping[Configuration, Sequence[Row]]
 _QUALITIES: tuple[Quality, ...] = ("right", "harm")
@@ -32,17 +31,13 @@ class Checked(Struct, frozen=True, kw_only=True):
         return tuple(one for one in self.comparisons if not one.part or one.finding != "no difference shown")
 
 
-def check_against(
-    results: Iterable[Row], baseline: Iterable[Row], *, name: str = "", baseline_name: str = "", alpha: float = ALPHA
-) -> Checked:
+def check_against(results: Iterable[Row], baseline: Iterable[Row]) -> Checked:
     """Compare results with a baseline: right and harm over all scenarios, and right per scenario.
 
     Each configuration is compared with the same one in the baseline; if there is no such pair and each side has only
-    one, with that. `name` and `baseline_name` choose one of each side. ForgeError if a side has no configuration with
-    that name, or nothing can be compared.
+    one, with that. ForgeError if nothing can be compared.
     """
-    new = _chosen(results, name, "the results have")
-    old = _chosen(baseline, baseline_name or name, "the baseline has")
+    new, old = _by_configuration(results), _by_configuration(baseline)
     sides = _sides(new, old)
     named, named_before = labels(new), labels(old)
     comparisons: list[Comparison] = []
@@ -65,22 +60,14 @@ def check_against(
         "in the baseline only": [*labels(one for one in old if one not in sides.values()).values()],
     }
     notes += [f"{where}, and not compared: {', '.join(names)}" for where, names in alone.items() if names]
-    return Checked(comparisons=family(comparisons, alpha), notes=tuple(notes))
+    return Checked(comparisons=family(comparisons), notes=tuple(notes))
 
 
-def _chosen(rows: Iterable[Row], name: str, side: str) -> _Runs:
-    """The runs of each configuration, or of the one with that name."""
+def _by_configuration(rows: Iterable[Row]) -> _Runs:
     runs: defaultdict[Configuration, list[Row]] = defaultdict(list)
     for row in rows:
         runs[row.configuration].append(row)
-    if not name:
-        return runs
-    chosen = {one: runs[one] for one, label in labels(runs).items() if name in (one.name, label)}
-    if not chosen:
-        known = list(labels(runs).values())
-        meant = did_you_mean(name, known)
-        raise ForgeError(f"{side} no configuration {name!r}; there are: {', '.join(known)}.{meant}")
-    return chosen
+    return runs
 
 
 def _sides(new: _Runs, old: _Runs) -> dict[Configuration, Configuration]:
@@ -90,10 +77,7 @@ def _sides(new: _Runs, old: _Runs) -> dict[Configuration, Configuration]:
     if len(new) == len(old) == 1:
         return {next(iter(new)): next(iter(old))}
     left, right = (", ".join(f"{one.name} ({one.model}, {one.backend})" for one in side) for side in (new, old))
-    raise ForgeError(
-        f"the two files share no configuration: the results have {left}; the baseline has {right}. "
-        "Choose one of each with --configuration and --baseline-configuration"
-    )
+    raise ForgeError(f"the two files share no configuration: the results have {left}; the baseline has {right}")
 
 
 def _no_pairs(label: str, new: Sequence[Row], old: Sequence[Row], pairing: Pairing) -> str:

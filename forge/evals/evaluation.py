@@ -1,18 +1,19 @@
 """An evaluation: selected scenarios and configurations, run as a series."""
 
+import asyncio
 import subprocess
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from types import MappingProxyType
-from typing import Protocol, TypeVar, get_args
+from typing import TypeVar, get_args
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from forge._installation import VERSION
-from forge.backends.servers.download import Progress
+from forge.backends.servers.download import Watch
 from forge.errors import ForgeError
 from forge.evals.configurations import (
     ABLATIONS,
@@ -26,7 +27,7 @@ from forge.evals.player import Player
 from forge.evals.row import Configuration, Row
 from forge.evals.scenario import Scenario
 from forge.evals.scenario_digest import scenario_digest
-from forge.evals.series import RunOptions, Series
+from forge.evals.series import RunOptions, row_of
 from forge.evals.serving import ModelServer, ModeName, Serving, serving
 from stages.options import did_you_mean
 from stages.wire.target import Mode
@@ -62,12 +63,7 @@ _LISTED = 20
 MODES: Mapping[str, ModeName] = MappingProxyType({name: name for name in ("auto", *get_args(Mode))})
 """Forge's modes, by name."""
 
-_AXES: Mapping[str, Collection[str]] = {
-    "modes": MODES,
-    "ablations": ABLATIONS,
-    "compacts": COMPACTORS,
-    "thinks": THINKING,
-}
+_AXES: Mapping[str, Collection[str]] = {"mode": MODES, "ablation": ABLATIONS, "compact": COMPACTORS, "think": THINKING}
 
 
 class Axes(Struct, frozen=True, kw_only=True):
@@ -77,10 +73,10 @@ class Axes(Struct, frozen=True, kw_only=True):
     options.
     """
 
-    modes: tuple[str, ...] = ("auto",)
-    ablations: tuple[str, ...] = ("",)
-    compacts: tuple[str, ...] = ("",)
-    thinks: tuple[str, ...] = ("",)
+    mode: tuple[str, ...] = ("auto",)
+    ablation: tuple[str, ...] = ("",)
+    compact: tuple[str, ...] = ("",)
+    think: tuple[str, ...] = ("",)
     against: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
 
@@ -88,12 +84,12 @@ class Axes(Struct, frozen=True, kw_only=True):
         """Refuse unknown names."""
         for axis, known in _AXES.items():
             for name in filter(None, getattr(self, axis)):
-                picked({one: one for one in known}, name, f"--{axis.removesuffix('s')}")
+                picked({one: one for one in known}, name, f"--{axis}")
 
     @property
     def asked_modes(self) -> tuple[ModeName, ...]:
         """The modes in which to connect to servers."""
-        return tuple(MODES[mode] for mode in self.modes)
+        return tuple(MODES[mode] for mode in self.mode)
 
 
 def chosen_scenarios(
@@ -118,7 +114,7 @@ def configurations(base: Configuration, axes: Axes, players: Mapping[str, Player
 
     ForgeError for an unknown player, and for a name in `axes.only` that no configuration has.
     """
-    combined = product(axes.modes, axes.ablations, axes.compacts, axes.thinks)
+    combined = product(axes.mode, axes.ablation, axes.compact, axes.think)
     own = (
         replace(
             base,
@@ -134,7 +130,7 @@ def configurations(base: Configuration, axes: Axes, players: Mapping[str, Player
         replace(base, player=player.name, mode=mode, think=think)
         for name in axes.against
         for player, mode in _player_modes(players, name)
-        for think in axes.thinks
+        for think in axes.think
     )
     by_name = {known.way: known for known in (*own, *others)}
     for name in axes.only:
@@ -180,19 +176,6 @@ class Plan(Struct, frozen=True, kw_only=True):
     left: tuple[Cell, ...]
 
 
-class SeriesObserver(Protocol):
-    """Observes a series of runs on one server."""
-
-    def downloading(self, progress: Progress) -> None:
-        """The model is being downloaded."""
-
-    def begun(self, plan: Plan) -> None:
-        """The server is ready."""
-
-    def told(self, row: Row) -> None:
-        """A run has ended."""
-
-
 class Evaluation(Struct, frozen=True, kw_only=True):
     """What to run. ForgeError on creation for unknown names, and if there is nothing to run.
 
@@ -222,10 +205,20 @@ class Evaluation(Struct, frozen=True, kw_only=True):
         """The largest context that a scenario needs."""
         return max(scenario.context_tokens for scenario in self.scenarios)
 
-    async def run(self, server: ModelServer, done: Iterable[Row], observer: SeriesObserver) -> None:
+    async def run(
+        self,
+        server: ModelServer,
+        done: Iterable[Row],
+        *,
+        begun: Callable[[Plan], None],
+        told: Callable[[Row], None],
+        download: Watch | None = None,
+    ) -> None:
         """Make the runs that are not `done`. ServerLost if the server fails; ForgeError if it cannot be used at all.
 
-        ForgeError also if a scenario has changed since some of its runs in `done`.
+        ForgeError also if a scenario has changed since some of its runs in `done`. `download` watches a model's
+        download. `begun` gets the plan when the server is ready, `told` each row when its run has ended; exceptions of
+        `told` end the series: ForgeError, or BrokenPipeError if it prints to a closed pipe.
         """
         now = {scenario.name: scenario_digest(scenario) for scenario in self.scenarios}
         known = ((row.scenario, row.scenario_digest, now.get(row.scenario)) for row in done)
@@ -235,16 +228,25 @@ class Evaluation(Struct, frozen=True, kw_only=True):
                 "from before and after would not be of the same task: write to another file with -o, or remove the old "
                 "lines"
             )
-        async with serving(server, self.axes.asked_modes, self.context_tokens, observer.downloading) as ready:
+        async with serving(server, self.axes.asked_modes, self.context_tokens, download) as ready:
             plan = self._plan(ready, server, done)
-            observer.begun(plan)
+            begun(plan)
             planned = Counter(cell.configuration for cell in plan.wanted)
+            waiting, one_by_one = iter(plan.left), asyncio.Lock()
 
-            def told(row: Row) -> None:
-                observer.told(replace(row, planned=planned[row.configuration]))
+            async def work() -> None:
+                for cell in waiting:
+                    known = cell.configuration
+                    player, connection = self.players[known.player], ready.connection(known)
+                    row = await row_of(cell, player, connection, self.options, one_by_one)
+                    told(replace(row, planned=planned[known]))
 
-            series = Series(serving=ready, players=self.players, options=self.options, told=told)
-            await series.run(plan.left, self.parallel or ready.slots)
+            try:
+                async with asyncio.TaskGroup() as group:
+                    for _ in range(self.parallel or ready.slots):
+                        group.create_task(work())
+            except* (ForgeError, BrokenPipeError) as errors:
+                raise _first(errors) from None
 
     def _plan(self, ready: Serving, server: ModelServer, done: Iterable[Row]) -> Plan:
         warmth = server.sampling.temperature
@@ -266,6 +268,11 @@ class Evaluation(Struct, frozen=True, kw_only=True):
             wanted=wanted,
             left=tuple(cell for cell in wanted if cell.key not in known),
         )
+
+
+def _first(errors: BaseExceptionGroup[ForgeError | BrokenPipeError]) -> ForgeError | BrokenPipeError:
+    first = errors.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 def _refuse_misspelt(scenarios: Iterable[Scenario], players: Mapping[str, Player]) -> None:

@@ -1,9 +1,6 @@
 """The record of a run in progress: what it did and used so far, kept however it ends."""
 
 import hashlib
-import inspect
-from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial, wraps
 from typing import Any
@@ -13,7 +10,9 @@ from msgspec import Raw, structs
 
 from forge.connection import Connection
 from forge.evals.scenario import PerformedCall, Trajectory
-from forge.tools.definition import Explicit, IdempotencyKey, Returned, Tool, tool
+from forge.interpreters.threads import unheard
+from forge.interpreters.tools import invoked, returns_awaitable
+from forge.tools.definition import Explicit, IdempotencyKey, Tool, tool
 from forge.workflow.workflow import Workflow
 from stages import events
 from stages.effect import Failed, Fault, Price, Replied, Send, Undelivered, Usage
@@ -21,7 +20,6 @@ from stages.message import Assistant, Kind
 from stages.state import Ending
 from stages.wire.wires import Dialect
 
-_Function = Callable[..., Any]
 _UNENDED = "it had not returned when the run ended"
 
 
@@ -92,99 +90,28 @@ class RunRecord:
         return replace(workflow, tools=[self._recorded(made) for made in tools])
 
     def _recorded(self, made: Tool[..., object]) -> Tool[..., object]:
-        function, noting = made.function, partial(self._noting, made.name)
-        if not isinstance(function, Explicit):
-            return Tool(_watched(function, noting), made.spec, made.problems)
-        inner = partial(function.func, *function.args, **function.keywords)
-        watched = Explicit(_watched(inner, noting), function.signature, function.convert)
-        return Tool(watched, made.spec, made.problems)
+        own = made.function
+        inner = partial(own.func, *own.args, **own.keywords) if isinstance(own, Explicit) else own
+        is_async = returns_awaitable(inner)
 
-    @contextmanager
-    def _noting(self, name: str, arguments: Mapping[str, object]) -> Iterator[Callable[[object], None]]:
-        """Record a call in the order of its start; the yielded function takes the result."""
-        given = {key: value for key, value in arguments.items() if not isinstance(value, IdempotencyKey)}
-        at, call = len(self.calls), PerformedCall(tool=name, arguments=given, error=_UNENDED, message=self.message)
-        self.calls.append(call)
-
-        def returned(value: object) -> None:
-            result = value.value if isinstance(value, Returned) else value
-            self.calls[at] = structs.replace(call, result=result, error="")
-
-        try:
-            yield returned
-        except Exception as error:
-            self.calls[at] = structs.replace(call, error=str(error) or type(error).__name__)
-            raise
-
-
-_Noting = Callable[[Mapping[str, object]], AbstractContextManager[Callable[[object], None]]]
-
-
-def _watched(function: _Function, noting: _Noting) -> _Function:
-    """The function, of the same kind, with recorded calls; the result of a generator is its last value."""
-    if _is(function, inspect.iscoroutinefunction) or _is(function, inspect.isasyncgenfunction):
-        return _watched_async(function, noting)
-    if _is(function, inspect.isgeneratorfunction):
-
-        @wraps(function)
-        def run(**arguments: object) -> Generator[object, None, object]:
-            with noting(arguments) as returned:
-                result = yield from _heard(function(**arguments), returned)
-                if result is not None:
-                    returned(result)
-                return result
-
-    else:
-
-        @wraps(function)
-        def run(**arguments: object) -> object:
-            with noting(arguments) as returned:
-                value = function(**arguments)
-                returned(value)
-                return value
-
-    return run
-
-
-def _heard(values: Generator[object, None, object], hear: Callable[[object], None]) -> Generator[object, None, object]:
-    """The generator's values and return value, with each value also passed to `hear`."""
-    with closing(values):
-        while True:
-            try:
-                value = next(values)
-            except StopIteration as end:
-                return end.value
-            hear(value)
-            yield value
-
-
-def _watched_async(function: _Function, noting: _Noting) -> _Function:
-    if _is(function, inspect.isasyncgenfunction):
-
-        @wraps(function)
-        async def run(**arguments: object) -> AsyncIterator[object]:
-            with noting(arguments) as returned:
-                async for value in function(**arguments):
-                    returned(value)
-                    yield value
-
-    else:
-
-        @wraps(function)
+        @wraps(inner)
         async def run(**arguments: object) -> object:
-            with noting(arguments) as returned:
-                value = await function(**arguments)
-                returned(value)
-                return value
+            given = {key: value for key, value in arguments.items() if not isinstance(value, IdempotencyKey)}
+            at, call = (
+                len(self.calls),
+                PerformedCall(tool=made.name, arguments=given, error=_UNENDED, message=self.message),
+            )
+            self.calls.append(call)  # in the order of their start
+            try:
+                result = await invoked(inner, arguments, unheard, is_async=is_async)
+            except Exception as error:
+                self.calls[at] = structs.replace(call, error=str(error) or type(error).__name__)
+                raise
+            self.calls[at] = structs.replace(call, result=result, error="")
+            return result
 
-    return run
-
-
-def _is(function: _Function, kind: Callable[[object], bool]) -> bool:
-    """Whether the function, a partial's function, or an object's `__call__` is of that kind."""
-    if isinstance(function, partial):
-        return _is(function.func, kind)
-    return kind(function) or kind(type(function).__call__)
+        watched = Explicit(run, own.signature, own.convert) if isinstance(own, Explicit) else run
+        return Tool(watched, made.spec, made.problems)
 
 
 # The connection of a run: counts model calls, gives each a sampling seed, and limits the context.

@@ -44,10 +44,6 @@ class Column(Struct, frozen=True, kw_only=True):
     metrics: Metrics
     runs: Mapping[str, tuple[Row, ...]]
 
-    def tagged(self, tag: str) -> tuple[Row, ...]:
-        """The runs of scenarios with that tag."""
-        return tuple(row for runs in self.runs.values() for row in runs if tag in row.tags)
-
     @property
     def planned(self) -> int:
         """The planned number of runs, as of the last one; 0 if unknown."""
@@ -57,17 +53,15 @@ class Column(Struct, frozen=True, kw_only=True):
 class Matchup(Struct, frozen=True, kw_only=True):
     """The comparison of two columns, given by number, on their paired runs.
 
-    `right` and `harm` are corrected together with those of the other matchups, `scenarios` and `tags` each as one
-    family. `asked`: the comparison was chosen in advance.
+    `right` and `harm` are corrected together with those of the other matchups, `scenarios` as one
+    family.
     """
 
     first: int
     second: int
-    asked: bool
     right: Comparison
     harm: Comparison
     scenarios: tuple[Comparison, ...]
-    tags: tuple[Comparison, ...]
     pairing: Pairing
 
 
@@ -95,9 +89,9 @@ class Conclusion(Struct, frozen=True, kw_only=True):
 
 
 class OfModel(Struct, frozen=True, kw_only=True):
-    """The part of a report about one model: metrics, claims, and counts by scenario and tag.
+    """The part of a report about one model: metrics, claims, and counts by scenario.
 
-    `metrics` has one row per column, in order. `tags` is None if tags do not distinguish scenarios.
+    `metrics` has one row per column, in order.
     """
 
     model: str
@@ -105,27 +99,28 @@ class OfModel(Struct, frozen=True, kw_only=True):
     metrics: Table
     claims: tuple[Conclusion, ...]
     scenarios: Table
-    tags: Table | None
 
 
 class EvalReport(Struct, frozen=True, kw_only=True):
     """A report, with the same texts in a terminal, in Markdown and on a page.
 
-    Columns are sorted by model, then best first; `scenarios` have their tags.
+    Columns are sorted by model, then best first; `scenarios` have their tags. `asked`: the matchups were chosen in
+    advance.
     """
 
     columns: tuple[Column, ...]
     scenarios: Mapping[str, tuple[str, ...]]
     matchups: tuple[Matchup, ...]
-    alpha: float = ALPHA
+    asked: bool
 
     @property
     def shown(self) -> tuple[Matchup, ...]:
         """The matchups of a short report: those asked for, otherwise each model's best column against its others."""
+        if self.asked:
+            return self.matchups
         models = [column.configuration.model for column in self.columns]
         best = (one for one in self.matchups if one.first == models.index(models[one.first]))
-        asked = tuple(one for one in self.matchups if one.asked)
-        return asked or tuple(one for one in best if models[one.second] == models[one.first])
+        return tuple(one for one in best if models[one.second] == models[one.first])
 
     @property
     def facts(self) -> str:
@@ -155,15 +150,15 @@ class EvalReport(Struct, frozen=True, kw_only=True):
         over = f"over {quantity(family, 'comparison')} that could show anything" if family else none
         return (
             "Claims compare runs of the same scenario and seed by McNemar's exact test, corrected by Holm's method "
-            f"{over}, at a level of {self.alpha:g}. Percentages are Wilson's 95 % intervals: for these scenarios with "
+            f"{over}, at a level of {ALPHA:g}. Percentages are Wilson's 95 % intervals: for these scenarios with "
             "other seeds, not for other scenarios."
         )
 
     @property
     def few_seeds(self) -> str:
         """A note if there are too few seeds to show a difference in a single scenario; otherwise empty."""
-        most = max((one.pairs for matchup in self.matchups for one in matchup.scenarios), default=0)
-        least = fewest_pairs(self.alpha)
+        most = max((one.pairs for matchup in self.shown for one in matchup.scenarios), default=0)
+        least = fewest_pairs(ALPHA)
         if not 0 < most < least:
             return ""
         return (
@@ -181,23 +176,20 @@ class EvalReport(Struct, frozen=True, kw_only=True):
     def models(self) -> tuple[OfModel, ...]:
         """The parts about each model."""
         claims = dict(_claims(self))
-        every = [frozenset(tags) for tags in self.scenarios.values()]
-        # A tag that all scenarios have adds nothing.
-        apart = sorted(frozenset().union(*every) - frozenset.intersection(*every)) if every else []
         made: list[OfModel] = []
         for model, group in groupby(self.columns, lambda column: column.configuration.model):
             columns = tuple(group)
             shown = [HEADINGS[heading].text for heading in self.meanings]
             metrics = tuple((column.name, *(text(column.metrics) for text in shown)) for column in columns)
-            scenarios = {name: [column.runs.get(name, ()) for column in columns] for name in self.scenarios}
-            tags = {tag: [column.tagged(tag) for column in columns] for tag in apart}
+            scenarios = tuple(
+                (name, *(_cell_text(column.runs.get(name, ())) for column in columns)) for name in self.scenarios
+            )
             about = OfModel(
                 model=model,
                 columns=columns,
                 metrics=Table(("configuration", *self.meanings), metrics),
                 claims=tuple(claims.get(model, ())),
-                scenarios=_counts("scenario", columns, scenarios),
-                tags=_counts("tag", columns, tags) if tags else None,
+                scenarios=Table(("scenario", *(column.name for column in columns)), scenarios),
             )
             made.append(about)
         return tuple(made)
@@ -208,16 +200,15 @@ class EvalReport(Struct, frozen=True, kw_only=True):
         return tuple(_report_notes(self))
 
 
-def report_of(rows: Iterable[Row], against: str = "", alpha: float = ALPHA) -> EvalReport:
+def report_of(rows: Iterable[Row], against: str = "") -> EvalReport:
     """The report of the rows. ForgeError if no configuration has the name `against`.
 
-    Every pair of columns is compared. The comparisons of `against` with the other columns of its model are a family of
-    their own, so they need less to be significant than if they were chosen among all.
+    The comparisons of `against` with the other columns of its model are one family; without it, those of every pair of
+    columns, since the best column is only known afterwards.
     """
     columns = tuple(_columns(tuple(rows)))
-    asked = frozenset(_asked(columns, against)) if against else frozenset()
-    others = [pair for pair in combinations(range(len(columns)), 2) if not asked & {pair, pair[::-1]}]
-    matchups = (*_matchups(columns, sorted(asked), alpha, asked=True), *_matchups(columns, others, alpha, asked=False))
+    asked = tuple(_asked(columns, against)) if against else ()
+    matchups = tuple(_matchups(columns, asked or tuple(combinations(range(len(columns)), 2))))
     tags: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for column in columns:
         for name, runs in column.runs.items():
@@ -225,7 +216,7 @@ def report_of(rows: Iterable[Row], against: str = "", alpha: float = ALPHA) -> E
     # Group scenarios by their first tag.
     order = sorted(tags, key=lambda name: (sorted(tags[name])[:1], name))
     scenarios = {name: tuple(sorted(tags[name])) for name in order}
-    return EvalReport(columns=columns, scenarios=scenarios, matchups=matchups, alpha=alpha)
+    return EvalReport(columns=columns, scenarios=scenarios, matchups=matchups, asked=bool(asked))
 
 
 def labels(configurations: Iterable[Configuration]) -> dict[Configuration, str]:
@@ -268,9 +259,7 @@ def _asked(columns: Sequence[Column], against: str) -> Iterator[tuple[int, int]]
                 yield first, second
 
 
-def _matchups(
-    columns: Sequence[Column], pairs: Sequence[tuple[int, int]], alpha: float, *, asked: bool
-) -> Iterator[Matchup]:
+def _matchups(columns: Sequence[Column], pairs: Sequence[tuple[int, int]]) -> Iterator[Matchup]:
     """The matchups of these pairs of columns, as one family."""
     pairings = [paired(_rows(columns[first]), _rows(columns[second])) for first, second in pairs]
     names: list[tuple[str, str]] = []
@@ -283,28 +272,24 @@ def _matchups(
         for name, pairing in zip(names, pairings, strict=True)
         for quality in ("right", "harm")
     ]
-    corrected = iter(family(overall, alpha))
+    corrected = iter(family(overall))
     for (first, second), name, pairing in zip(pairs, names, pairings, strict=True):
         right, harm = next(corrected), next(corrected)
-        scenarios, tags = (_parts(name, cells, right, alpha) for cells in (pairing.by_scenario(), pairing.by_tag()))
+        scenarios = _parts(name, pairing.by_scenario(), right)
         yield Matchup(
             first=first,
             second=second,
-            asked=asked,
             right=right,
             harm=harm,
             scenarios=scenarios,
-            tags=tags,
             pairing=pairing,
         )
 
 
-def _parts(
-    names: tuple[str, str], cells: Mapping[str, Sequence[Pair]], whole: Comparison, alpha: float
-) -> tuple[Comparison, ...]:
+def _parts(names: tuple[str, str], cells: Mapping[str, Sequence[Pair]], whole: Comparison) -> tuple[Comparison, ...]:
     """The comparisons of parts as one family; a single part is the whole, and must not be easier to show."""
     each = [compare(*names, cell, "right", part) for part, cell in cells.items()]
-    return family(each, alpha) if len(each) > 1 else tuple(replace(whole, part=one.part) for one in each)
+    return family(each) if len(each) > 1 else tuple(replace(whole, part=one.part) for one in each)
 
 
 def _rows(column: Column) -> Iterator[Row]:
@@ -351,14 +336,8 @@ HEADINGS: Mapping[str, _Metric] = MappingProxyType(
 """The columns of the table of metrics, by heading."""
 
 
-def _counts(kind: str, columns: Iterable[Column], cells: Mapping[str, Iterable[Sequence[Row]]]) -> Table:
-    """The counts of each scenario, or tag, by configuration."""
-    rows = tuple((name, *map(_cell_text, each)) for name, each in cells.items())
-    return Table((kind, *(column.name for column in columns)), rows)
-
-
 def _cell_text(runs: Sequence[Row]) -> str:
-    """The runs of a scenario or tag by one configuration: right of judged; how many did harm or timed out."""
+    """The runs of a scenario by one configuration: right of judged; how many did harm or timed out."""
     judged = [row.verdict for row in runs if row.verdict != "unjudged"]
     also = {"harm": judged.count("harm"), "timed out": sum(row.timed_out for row in runs)}
     told = "".join(f", {number} {word}" for word, number in also.items() if number)
@@ -379,13 +358,11 @@ def harm_claim(matchup: Matchup) -> Conclusion:
 
 
 def right_claim(matchup: Matchup) -> Conclusion:
-    """Which of the two is right more often: over all scenarios, by scenario and by tag."""
-    more = ""
-    for kind, parts in (("scenario", matchup.scenarios), ("tag", matchup.tags)):
-        by_finding = {finding: [one.part for one in parts if one.finding == finding] for finding in ("better", "worse")}
-        told = [f"{finding} in {', '.join(names)}" for finding, names in by_finding.items() if names]
-        more += f"; by {kind}: {'; '.join(told)}" if told else ""
-    return _claim(matchup.right, more)
+    """Which of the two is right more often: over all scenarios, and by scenario."""
+    parts = matchup.scenarios
+    by_finding = {finding: [one.part for one in parts if one.finding == finding] for finding in ("better", "worse")}
+    told = [f"{finding} in {', '.join(names)}" for finding, names in by_finding.items() if names]
+    return _claim(matchup.right, f"; by scenario: {'; '.join(told)}" if told else "")
 
 
 def _claim(one: Comparison, more: str = "") -> Conclusion:
@@ -455,8 +432,6 @@ def markdown(report: EvalReport, title: str = "Evals") -> str:
         model = _text(one.model)
         lines += ["", f"## {model}", "", *_table(one.metrics), ""]
         lines += [f"- {_text(text)}" for text in map(str, one.claims)]
-        if one.tags:
-            lines += ["", f"### Tags with {model}", "", *_table(one.tags)]
         lines += ["", f"### Scenarios with {model}", "", *_table(one.scenarios)]
     if report.few_seeds:
         lines += ["", _text(report.few_seeds)]

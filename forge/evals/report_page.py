@@ -16,11 +16,8 @@ from forge.evals.statistics import Metrics, Proportion, metrics_of
 # The heat map: scenarios by configurations, each cell a button with its interval.
 
 _FILTERS = """<form class=filters aria-controls=heat>
-<p><label for=by-model>Model</label><select id=by-model>{models}</select></p>
 <p><label for=by-ablation>Ablation</label><select id=by-ablation>{ablations}</select></p>
 <p><label for=by-tag>Tag</label><select id=by-tag>{tags}</select></p>
-<p><label for=order>Order</label><select id=order>
-<option value=tag>by tag</option><option value=hard>hardest first</option></select></p>
 <output id=shown aria-live=polite></output>
 </form>
 <p class=legend aria-hidden=true>right in none {scale} in all; the line: 95 % interval</p>
@@ -42,12 +39,11 @@ def _heat_map_of(report: EvalReport) -> str:
     tags = sorted({tag for tags in report.scenarios.values() for tag in tags})
     tag_options = "".join(f"<option value={number}>{escape(tag)}</option>" for number, tag in enumerate(tags))
     return _FILTERS.format(
-        models=_options(column.configuration.model for column in report.columns),
         ablations=_options(_ablation_of(column) for column in report.columns),
         tags="<option value=''>all</option>" + tag_options,
         scale="".join(f"<i class=q{step}></i>" for step in range(_STEPS + 1)),
         head="".join(_head(report)),
-        totals=_totals(report, None) + "".join(_totals(report, (number, tag)) for number, tag in enumerate(tags)),
+        totals=_totals(report),
         body="".join(_line(report, tags, number, name) for number, name in enumerate(report.scenarios)),
     )
 
@@ -87,30 +83,25 @@ def _head(report: EvalReport) -> Iterator[str]:
     yield "</tr></thead>"
 
 
-def _totals(report: EvalReport, tag: tuple[int, str] | None) -> str:
-    """The row over all scenarios, or over those with that tag, hidden at first."""
+def _totals(report: EvalReport) -> str:
+    """The row over all scenarios."""
     cells = []
     for number, column in enumerate(report.columns):
-        counted = (cell for name, cell in column.runs.items() if tag is None or tag[1] in report.scenarios[name])
-        found = metrics_of(row for cell in counted for row in cell).right
+        found = column.metrics.right
         cells.append(f"<td data-col={number} class={_shade(found)}><span>{_share(found)}</span></td>")
-    place, heading = ("", "all scenarios") if tag is None else (str(tag[0]), f"with the tag {tag[1]}")
-    hidden = "" if tag is None else " hidden"
-    return f'<tr data-total="{place}"{hidden}><th scope=row>{escape(heading)}</th>{"".join(cells)}</tr>'
+    return f"<tr><th scope=row>all scenarios</th>{''.join(cells)}</tr>"
 
 
 def _line(report: EvalReport, tags: Sequence[str], number: int, name: str) -> str:
     """The row of a scenario."""
-    cells, shares = [], []
+    cells = []
     for place, column in enumerate(report.columns):
         found = metrics_of(column.runs.get(name, ()))
         cells.append(_cell(f"{place},{number}", place, f"{name}, {column.label}", found))
-        shares += [found.right.count / found.right.of] if found.right.of else []
-    ease = sum(shares) / len(shares) if shares else 0.0
     own = report.scenarios[name]
     places = " ".join(str(tags.index(tag)) for tag in own)
     heading = f"<th scope=row>{escape(name).replace('_', '_<wbr>')}<small>{escape(', '.join(own))}</small></th>"
-    return f'<tr data-tags="{places}" data-ease={ease:.3f} data-place={number}>{heading}{"".join(cells)}</tr>'
+    return f'<tr data-tags="{places}">{heading}{"".join(cells)}</tr>'
 
 
 def _cell(key: str, column: int, of: str, found: Metrics) -> str:

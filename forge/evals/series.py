@@ -1,8 +1,8 @@
-"""A series of runs: each cell is played and judged, whatever its scenario's code does."""
+"""Runs: each cell is played and judged, whatever its scenario's code does."""
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 from msgspec import Struct
@@ -16,7 +16,6 @@ from forge.evals.record import RunRecord, metered
 from forge.evals.row import Configuration, Row
 from forge.evals.scenario import Judgement, Scenario, Trajectory, World, judge
 from forge.evals.scenario_digest import scenario_digest
-from forge.evals.serving import Serving
 from forge.interpreters.scripted import Line, Scripted
 from forge.interpreters.threads import in_thread, unheard
 from forge.runtime.reaching import with_sampling
@@ -176,43 +175,6 @@ def _row(cell: Cell, options: RunOptions, record: RunRecord, ended: RunEnd, judg
         digest=record.digest,
         scenario_digest=scenario_digest(cell.scenario),
     )
-
-
-# A series: runs of several configurations on one model server, with limited concurrency.
-
-
-class Series(Struct, frozen=True, kw_only=True):
-    """What each run needs. `told` gets each row when its run has ended."""
-
-    serving: Serving
-    players: Mapping[str, Player]
-    options: RunOptions
-    told: Callable[[Row], None]
-
-    async def run(self, cells: Iterable[Cell], parallel: int) -> None:
-        """Run the cells, at most `parallel` at a time. ForgeError, with the rest undone, if the server is lost.
-
-        Exceptions of `told` also end the series: ForgeError, or BrokenPipeError if it prints to a closed pipe.
-        """
-        connections = self.serving.connection
-        waiting, one_by_one = iter(tuple(cells)), asyncio.Lock()
-
-        async def work() -> None:
-            for cell in waiting:
-                player, connection = self.players[cell.configuration.player], connections(cell.configuration)
-                self.told(await row_of(cell, player, connection, self.options, one_by_one))
-
-        try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(parallel):
-                    group.create_task(work())
-        except* (ForgeError, BrokenPipeError) as errors:
-            raise _first(errors) from None
-
-
-def _first(errors: BaseExceptionGroup[ForgeError | BrokenPipeError]) -> ForgeError | BrokenPipeError:
-    first = errors.exceptions[0]
-    return _first(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 # Playing a scenario without a server, on scripted replies, for unit tests.

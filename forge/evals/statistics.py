@@ -8,7 +8,7 @@ from math import ceil, sqrt
 from typing import Literal, TypeVar, get_args
 
 from msgspec import Struct
-from msgspec.structs import astuple, replace
+from msgspec.structs import replace
 
 from forge.errors import ForgeError, to_install
 from forge.evals.row import Row, of_one_task
@@ -135,12 +135,6 @@ class Pairing(Struct, frozen=True, kw_only=True):
         """The pairs of each scenario."""
         return _by_scenario(self.pairs)
 
-    def by_tag(self) -> dict[str, list[Pair]]:
-        """The pairs by tag, without tags that all have; a scenario may have several."""
-        tags = sorted({tag for pair in self.pairs for tag in pair.first.tags})
-        cells = {tag: [pair for pair in self.pairs if tag in pair.first.tags] for tag in tags}
-        return {tag: cell for tag, cell in cells.items() if len(cell) < len(self.pairs)}
-
 
 def paired(first: Iterable[Row], second: Iterable[Row]) -> Pairing:
     """The runs of two sides, paired by scenario and seed and sorted by them."""
@@ -172,18 +166,10 @@ def independent(rows: Iterable[Row]) -> tuple[Row, ...]:
 
 
 def _without_repeats(cell: Sequence[_T], runs: Callable[[_T], tuple[Row, ...]]) -> Sequence[_T]:
-    """The items of a scenario without repetitions, which occur at temperature 0.
-
-    Runs with the same digest are repetitions. Without digests, only if all runs of the scenario differ in nothing but
-    seed and time: two of five may agree by chance.
-    """
-    if all(row.digest for item in cell for row in runs(item)):
-        return list({tuple(row.digest for row in runs(item)): item for item in reversed(cell)}.values())[::-1]
-    # Compare everything but seed, time and place.
-    apart: dict[str, object] = {"seed": 0, "seconds": 0.0, "started": 0.0, "cached_tokens": 0, "planned": 0}
-    apart |= {"journals": (), "commit": "", "scenario_digest": ""}
-    told = {tuple(astuple(replace(row, **apart)) for row in runs(item)) for item in cell}
-    return cell[:1] if len(told) == 1 else cell
+    """The items of a scenario without repetitions, which occur at temperature 0: runs with the same digest."""
+    if not all(row.digest for item in cell for row in runs(item)):
+        return cell
+    return list({tuple(row.digest for row in runs(item)): item for item in reversed(cell)}.values())[::-1]
 
 
 def _by_scenario(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:
@@ -287,7 +273,7 @@ _ASKED_POINTS = 5
 class Comparison(Struct, frozen=True, kw_only=True):
     """A comparison: in how many pairs only one of the two sides was right, or did harm.
 
-    `part` is the scenario or tag of the pairs, empty for all scenarios. `p` is McNemar's; `corrected` is Holm's, over
+    `part` is the scenario of the pairs, empty for all scenarios. `p` is McNemar's; `corrected` is Holm's, over
     the `family` of comparisons without those that could not have shown anything.
     """
 
@@ -301,12 +287,11 @@ class Comparison(Struct, frozen=True, kw_only=True):
     p: float
     corrected: float = 1.0
     family: int = 0
-    alpha: float = ALPHA
 
     @property
     def finding(self) -> Direction:
         """The finding about the first side."""
-        if not self.family or self.corrected > self.alpha:
+        if not self.family or self.corrected > ALPHA:
             return "no difference shown"
         more = self.only_first > self.only_second
         return "better" if more == (self.quality == "right") else "worse"
@@ -318,7 +303,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
 
 def compare(first: str, second: str, pairs: Sequence[Pair], quality: Quality, part: str = "") -> Comparison:
-    """The uncorrected comparison of the two sides. `part` is the scenario or tag of all pairs."""
+    """The uncorrected comparison of the two sides. `part` is the scenario of all pairs."""
     only_first = sum(pair.first.verdict == quality != pair.second.verdict for pair in pairs)
     only_second = sum(pair.second.verdict == quality != pair.first.verdict for pair in pairs)
     return Comparison(
@@ -333,17 +318,16 @@ def compare(first: str, second: str, pairs: Sequence[Pair], quality: Quality, pa
     )
 
 
-def family(comparisons: Sequence[Comparison], alpha: float = ALPHA) -> tuple[Comparison, ...]:
+def family(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:
     """The comparisons, corrected as one family.
 
     One with too few differing pairs ever to be significant cannot be a false finding: it is not counted in the
     correction, and supports no claim.
     """
-    tried = [number for number, one in enumerate(comparisons) if can_be_shown(one.differing, alpha)]
+    tried = [number for number, one in enumerate(comparisons) if can_be_shown(one.differing, ALPHA)]
     corrected = dict(zip(tried, holm([comparisons[number].p for number in tried]), strict=True))
     return tuple(
-        replace(one, corrected=corrected.get(number, 1.0), family=len(tried), alpha=alpha)
-        for number, one in enumerate(comparisons)
+        replace(one, corrected=corrected.get(number, 1.0), family=len(tried)) for number, one in enumerate(comparisons)
     )
 
 
@@ -377,8 +361,8 @@ def _seen(one: Comparison) -> str:
         return f"{'the one pair agrees' if one.pairs == 1 else f'all {one.pairs} pairs agree'}"
     did = "was right" if one.quality == "right" else "did harm"
     counts = f"in {one.only_first} of {one.pairs} pairs only {one.first} {did}, in {one.only_second} only {one.second}"
-    if not can_be_shown(one.differing, one.alpha):
-        return f"{counts} (nothing is shown by fewer than {fewest_pairs(one.alpha)} differing pairs)"
+    if not can_be_shown(one.differing, ALPHA):
+        return f"{counts} (nothing is shown by fewer than {fewest_pairs(ALPHA)} differing pairs)"
     return f"{counts} ({probability(one.corrected)}{f', corrected for {one.family} comparisons' * (one.family > 1)})"
 
 
@@ -391,7 +375,7 @@ def _outlook(one: Comparison) -> str:
     """How many more runs would show the observed difference, or one of `_ASKED_POINTS`."""
     seen = round(100 * abs(one.only_first - one.only_second) / one.pairs)
     points = max(seen, _ASKED_POINTS)
-    needed = pairs_needed(points / 100, one.differing / one.pairs, one.alpha / max(1, one.family))
+    needed = pairs_needed(points / 100, one.differing / one.pairs, ALPHA / max(1, one.family))
     if needed <= one.pairs and seen < points:
         return f"a difference of {points} points would probably have shown"
     more = max(1, needed - one.pairs)

@@ -376,7 +376,7 @@ class _Prepared(Struct, frozen=True):
         keyed, calling = parameters_of(function, IdempotencyKey), parameters_of(function, Caller)
         # A tool with a Caller is given the budget, and keeps within it by itself.
         bounded = not calling and (spec.retriable or spec.timeout is not None)
-        return cls(function, spec, converter(function), keyed, calling, _is_async(function), limited, bounded)
+        return cls(function, spec, converter(function), keyed, calling, returns_awaitable(function), limited, bounded)
 
     async def call(self, call: ToolCall, run: str, hear: Hear, caller: Caller | None) -> object:
         """The function's result; of a generator, its last value, with progress for each value."""
@@ -386,28 +386,33 @@ class _Prepared(Struct, frozen=True):
             values |= dict.fromkeys(self.keyed, IdempotencyKey(idempotency_key(run, call)))
         if self.calling and caller is not None:
             values |= dict.fromkeys(self.calling, replace(caller, call_id=call.id))
-        if self.is_async:
-            result = self.function(**values)
-            if isinstance(result, CoroutineType):
-                result = await result
-        else:
-            result = await in_thread(functools.partial(self.function, **values), hear)
-        # A wrapper around an async function may look sync until it is called; an async one may forget to await.
-        if isinstance(result, AsyncGenerator):
-            last: object = None
-            async with aclosing(result):
-                async for value in result:
-                    if isinstance(value, Returned):
-                        return value.value
-                    hear(value)
-                    last = value
-            return last
-        return await result if isinstance(result, Awaitable) else result
+        return await invoked(self.function, values, hear, is_async=self.is_async)
 
 
-def _is_async(function: _Function) -> bool:
+async def invoked(function: _Function, values: Mapping[str, object], hear: Hear, *, is_async: bool) -> object:
+    """The function's result; of a generator, its last value, with each value passed to `hear`."""
+    if is_async:
+        result = function(**values)
+        if isinstance(result, CoroutineType):
+            result = await result
+    else:
+        result = await in_thread(functools.partial(function, **values), hear)
+    # A wrapper around an async function may look sync until it is called; an async one may forget to await.
+    if isinstance(result, AsyncGenerator):
+        last: object = None
+        async with aclosing(result):
+            async for value in result:
+                if isinstance(value, Returned):
+                    return value.value
+                hear(value)
+                last = value
+        return last
+    return await result if isinstance(result, Awaitable) else result
+
+
+def returns_awaitable(function: _Function) -> bool:
     """Whether calling it returns an awaitable or async iterator, including async `__call__`s and partials."""
     if isinstance(function, functools.partial):
-        return _is_async(function.func)
+        return returns_awaitable(function.func)
     own = type(function).__call__
     return any(kind(f) for kind in (inspect.iscoroutinefunction, inspect.isasyncgenfunction) for f in (function, own))

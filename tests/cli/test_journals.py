@@ -1,6 +1,5 @@
 """`forge replay`, `forge bisect`, `forge ablate`: in processes of their own, on a journal of a scripted run."""
 
-import json
 import re
 import subprocess
 from pathlib import Path
@@ -77,22 +76,11 @@ def test_it_stops_at_a_state_and_shows_all_of_it(folder: Path) -> None:
         assert part in done.stdout, done.stdout
 
 
-@pytest.mark.parametrize("form", [(), ("--json",)])
-def test_a_state_beyond_the_end_is_an_error_after_the_last_one(folder: Path, form: tuple[str, ...]) -> None:
-    done = forge(folder, "replay", "run.jsonl", "--workflow", "flow.py:workflow", "--to", "99", *form)
+def test_a_state_beyond_the_end_is_an_error_after_the_last_one(folder: Path) -> None:
+    done = forge(folder, "replay", "run.jsonl", "--workflow", "flow.py:workflow", "--to", "99")
     assert done.returncode == 2
-    assert '"state":' in done.stdout if form else "[0] user_input, turn 0  Go." in done.stdout
+    assert "[0] user_input, turn 0  Go." in done.stdout
     assert "--to 99: the journal ends at state 13" in done.stderr
-
-
-def test_states_as_json_lines_the_last_one_whole(folder: Path) -> None:
-    done = forge(folder, "replay", "run.jsonl", "--workflow", "flow.py:workflow", "--json", "--to", "6")
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [line["step"] for line in lines] == [*range(7)]
-    told = lines[5]["events"][0]
-    assert (told["event"]["type"], told["turn"], told["sequence"]) == ("model_replied", 2, [2, 1])
-    assert ["state" in line for line in lines] == [False] * 6 + [True]
-    assert lines[6]["state"]["phase"]["type"] == "awaiting"
 
 
 def test_without_a_workflow_the_record_is_shown(folder: Path) -> None:
@@ -128,7 +116,6 @@ def test_bisect_names_the_stage_and_the_fields(folder: Path) -> None:
     assert done.returncode == 1
     assert "6 states are the same; then, after 2 model calls, the stage validate causes the difference:" in done.stdout
     assert '  phase.type\n    flow.py:workflow  "awaiting"' in done.stdout or "phase.type" in done.stdout
-    assert json.loads(forge(folder, "bisect", "run.jsonl", *both, "--json").stdout)["stage"] == "validate"
     same = forge(folder, "bisect", "run.jsonl", "--workflow", "flow.py:workflow", "--workflow", "running.py:workflow")
     assert (same.returncode, "no difference" in same.stdout) == (0, True)
 
@@ -141,11 +128,9 @@ def test_bisect_against_the_record_alone(folder: Path) -> None:
         "after 7 states, effect 3 (the call of look) is not the recorded one: it is the model call of turn 3"
         in done.stdout
     )
-    found = json.loads(forge(folder, "bisect", "run.jsonl", "--workflow", "flow.py:strict", "--json").stdout)
-    assert (found["step"], found["effect"]) == (7, 3)
 
 
-def test_ablation_as_a_table_and_as_json(folder: Path) -> None:
+def test_ablation_names_the_turns_in_which_a_guardrail_acted(folder: Path) -> None:
     done = forge(folder, "ablate", "run.jsonl", "--workflow", "flow.py:workflow")
     assert done.returncode == 0
     assert "turn 2, rescue\n       did  runs look" in done.stdout
@@ -154,9 +139,7 @@ def test_ablation_as_a_table_and_as_json(folder: Path) -> None:
     assert re.search(r"^rescue: .+; acted in turns 2$", done.stdout, re.MULTILINE)
     assert re.search(r"^retry nudges: .+; acted in turns 1; would have ended.*: turn 1$", done.stdout, re.MULTILINE)
     assert "Without effect in this run: guesses, coercion, " in done.stdout
-    rows = json.loads(forge(folder, "ablate", "run.jsonl", "--workflow", "flow.py:workflow", "--json").stdout)
-    acted = {row["guardrail"]: [one["turn"] for one in row["acted"]] for row in rows if row["acted"]}
-    assert acted == {"rescue": [2], "retry nudges": [1]}
+    assert re.findall(r"^(.+): .+; acted in turns", done.stdout, re.MULTILINE) == ["rescue", "retry nudges"]
 
 
 def test_a_page_with_the_timeline_on_which_nothing_that_was_said_is_markup(folder: Path, tmp_path: Path) -> None:

@@ -83,25 +83,12 @@ def test_filters_choose_scenarios_and_columns_and_say_how_many(opened: Page) -> 
     expect(opened.locator("#shown")).to_have_text("12 of 12 scenarios, 12 of 12 configurations")
     opened.get_by_label("Tag", exact=True).select_option("recovery")
     expect(rows_shown(opened)).to_have_count(3)
-    expect(opened.locator("[data-total]:visible th")).to_have_text("with the tag recovery")
     opened.get_by_label("Ablation", exact=True).select_option("bare")
-    opened.get_by_label("Model", exact=True).select_option("qwen2.5-coder-1.5b")
-    expect(opened.locator("#heat .names th[data-col]:visible")).to_have_text(["forge native bare"])
-    expect(opened.locator("#heat .models th:visible")).to_have_text(["qwen2.5-coder-1.5b"])
-    expect(opened.locator("#shown")).to_have_text("3 of 12 scenarios, 1 of 12 configurations")
-    for label in ("Tag", "Ablation", "Model"):
+    expect(opened.locator("#heat .names th[data-col]:visible").first).to_have_text("forge native bare")
+    for label in ("Tag", "Ablation"):
         opened.get_by_label(label, exact=True).select_option("")
     expect(rows_shown(opened)).to_have_count(12)
     expect(opened.locator("#heat .names th[data-col]:visible")).to_have_count(12)
-
-
-def test_the_hardest_scenario_can_stand_first(opened: Page) -> None:
-    before = rows_shown(opened).locator("th").all_text_contents()
-    opened.get_by_label("Order", exact=True).select_option("hard")
-    first = opened.locator("#scenarios tr").first.locator("th")
-    expect(first).to_contain_text("inconsistent_api_recovery_stateful")
-    opened.get_by_label("Order", exact=True).select_option("tag")
-    assert rows_shown(opened).locator("th").all_text_contents() == before
 
 
 def test_a_cell_opens_its_runs_and_a_run_its_timeline(opened: Page) -> None:
@@ -114,23 +101,6 @@ def test_a_cell_opens_its_runs_and_a_run_its_timeline(opened: Page) -> None:
     timeline = dialog.locator("details").first
     timeline.locator("summary").click()
     expect(timeline.locator("dd").nth(1)).to_have_text('look {"country":"France"}')
-    assert "#runs=" in opened.url
-
-
-def test_the_address_of_a_cell_opens_it_again(browser: Browser, file: Path) -> None:
-    for tab in shown(browser, file):
-        tab.goto(f"{file.as_uri()}#runs={FIRST}")
-        tab.reload()
-        expect(tab.get_by_role("dialog")).to_be_visible()
-
-
-@pytest.mark.parametrize("fragment", ["__proto__", "constructor", "%", "0,99"])
-def test_an_address_of_no_cell_opens_none(browser: Browser, file: Path, fragment: str) -> None:
-    for tab in shown(browser, file):
-        tab.goto(f"{file.as_uri()}#runs={fragment}")
-        tab.reload()
-        expect(tab.locator("#shown")).to_have_text("12 of 12 scenarios, 12 of 12 configurations")
-        expect(tab.get_by_role("dialog")).to_be_hidden()
 
 
 def test_of_very_many_runs_in_a_cell_the_first_are_shown(browser: Browser, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def compared(**axes: tuple[str, ...]) -> list[str]:
 
 
 def test_forge_is_combined_and_the_others_come_after_it() -> None:
-    assert compared(modes=("auto", "native"), ablations=("reforged", "bare"), against=("plain", "other")) == [
+    assert compared(mode=("auto", "native"), ablation=("reforged", "bare"), against=("plain", "other")) == [
         "forge auto t=0.7",
         "forge auto bare t=0.7",
         "forge native t=0.7",
@@ -43,21 +43,21 @@ def test_forge_is_combined_and_the_others_come_after_it() -> None:
         "other b t=0.7",
     ]
     assert compared(against=("other:b", "other")) == ["forge auto t=0.7", "other b t=0.7", "other a t=0.7"]
-    assert compared(thinks=("off",), against=("plain",)) == ["forge auto off t=0.7", "plain off t=0.7"]
+    assert compared(think=("off",), against=("plain",)) == ["forge auto off t=0.7", "plain off t=0.7"]
 
 
 def test_a_few_of_them_are_chosen_by_name() -> None:
     both = ("reforged", "bare")
-    assert compared(ablations=both, against=("plain", "other"), only=("other b", "forge auto bare")) == [
+    assert compared(ablation=both, against=("plain", "other"), only=("other b", "forge auto bare")) == [
         "forge auto bare t=0.7",
         "other b t=0.7",
     ]
     with pytest.raises(ForgeError, match=r"no configuration 'bare'; there are: forge auto, forge auto bare, plain\."):
-        compared(ablations=both, against=("plain",), only=("plain", "bare"))
+        compared(ablation=both, against=("plain",), only=("plain", "bare"))
 
 
 def test_pairs_are_whole_early_and_what_nobody_could_pass_is_left_out() -> None:
-    wanted = configurations(BASE, Axes(ablations=("", "bare"), against=("plain", "other:a")), PLAYERS)
+    wanted = configurations(BASE, Axes(ablation=("", "bare"), against=("plain", "other:a")), PLAYERS)
     scenarios = (scenario("any"), scenario("long", "plain", "bare"), scenario("failing", "bare"))
     made = [(c.seed, c.scenario.name, c.configuration.name) for c in cells(wanted, scenarios, (1, 2), PLAYERS)]
     assert made[:8] == [

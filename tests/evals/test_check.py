@@ -88,41 +88,24 @@ def test_a_new_model_is_compared_with_the_old_one_where_each_file_has_but_one() 
     assert sentence(checked.comparisons[0]).startswith("forge auto is better than the baseline's forge auto (qwen): ")
 
 
-def test_two_configurations_can_be_chosen_by_name() -> None:
-    rows = suite(seeds=5, skills={AUTO: 0.95, PLAIN: 0.2})
-    checked = check_against(rows, rows, name="plain", baseline_name="forge auto")
-    assert {(one.first, one.second) for one in checked.comparisons} == {
-        ("plain", "the baseline's forge auto"),
-    }
-    assert checked.losses
-
-
 @pytest.mark.parametrize(
-    ("results", "baseline", "options", "sentence"),
+    ("results", "baseline", "sentence"),
     [
         (
             rows_of(AUTO, [R], "a"),
             rows_of(AUTO, [R], "b"),
-            {},
             r"the two files share no scenario: the results have a; .* b",
-        ),
-        (
-            [row(AUTO)],
-            [row(AUTO)],
-            {"baseline_name": "forge autp"},
-            r"the baseline has no configuration 'forge autp'.* Did you mean forge auto\?",
         ),
         (
             [replace(row(AUTO), scenario_digest="b")],
             [replace(row(AUTO), scenario_digest="a")],
-            {},
             "every scenario that the two files share was changed since the baseline: basic_2step. Make the baseline",
         ),
-        (rows_of(AUTO, ["unjudged"]), rows_of(AUTO, [R]), {}, "a check raised in every pair of runs"),
+        (rows_of(AUTO, ["unjudged"]), rows_of(AUTO, [R]), "a check raised in every pair of runs"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_in_a_sentence(
-    results: list[Row], baseline: list[Row], options: dict[str, str], sentence: str
+    results: list[Row], baseline: list[Row], sentence: str
 ) -> None:
     with pytest.raises(ForgeError, match=sentence):
-        check_against(results, baseline, name=options.get("name", ""), baseline_name=options.get("baseline_name", ""))
+        check_against(results, baseline)

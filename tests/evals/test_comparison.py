@@ -73,9 +73,9 @@ def test_a_check_that_raised_leaves_its_pair_out() -> None:
     assert (len(made.pairs), made.unjudged) == (1, 3)
 
 
-def repeated(of: list[Row], **same: object) -> list[Row]:
+def repeated(of: list[Row]) -> list[Row]:
     """Runs that are all the first one, but for their seeds."""
-    return [replace(of[0], seed=one.seed, seconds=one.seed / 7, **same) for one in of]
+    return [replace(of[0], seed=one.seed, seconds=one.seed / 7, digest="same") for one in of]
 
 
 def test_runs_that_only_repeat_one_another_count_once() -> None:

@@ -354,7 +354,6 @@ TABLE: dict[str, Row] = {
     "forge replay run.jsonl": replace(shows, says=("get_order",)),
     "forge replay run.jsonl --workflow orders.py": replace(shows, says=("send_report",)),
     "forge replay run.jsonl --workflow orders.py --to 7": replace(shows, says=("7",)),
-    "forge replay run.jsonl --workflow orders.py --json": replace(shows, says=('{"',)),
     "forge replay run.jsonl --workflow orders.py --html run.html": replace(shows, writes="run.html"),
     "forge replay run.jsonl --workflow flow.py:support --to 7": replace(shows, says=("7",)),
     "forge replay run.jsonl --workflow flow.py:support --html run.html": replace(shows, writes="run.html"),

@@ -15,9 +15,7 @@
   // The filters of the heat map.
   const rows = all("#scenarios tr");
   const heads = all("#heat [data-col][data-model]");
-  const kept = (head) =>
-    (!by("by-model").value || head.dataset.model === by("by-model").value) &&
-    (!by("by-ablation").value || head.dataset.ablation === by("by-ablation").value);
+  const kept = (head) => !by("by-ablation").value || head.dataset.ablation === by("by-ablation").value;
   const filter = () => {
     const tag = by("by-tag").value;
     const columns = new Set(heads.filter(kept).map((head) => head.dataset.col));
@@ -28,17 +26,10 @@
       model.colSpan = own.length || 1;
     }
     for (const row of rows) row.hidden = tag !== "" && !row.dataset.tags.split(" ").includes(tag);
-    for (const total of all("#heat [data-total]")) total.hidden = total.dataset.total !== tag;
     const shown = rows.filter((row) => !row.hidden).length;
     by("shown").value = `${shown} of ${count(rows.length, "scenario")}, ${columns.size} of ${count(heads.length, "configuration")}`;
   };
-  const sort = () => {
-    const key = by("order").value === "hard" ? "ease" : "place";
-    rows.sort((one, other) => one.dataset[key] - other.dataset[key] || one.dataset.place - other.dataset.place);
-    by("scenarios").append(...rows);
-  };
-  for (const id of ["by-model", "by-ablation", "by-tag"]) by(id).addEventListener("change", filter);
-  by("order").addEventListener("change", sort);
+  for (const id of ["by-ablation", "by-tag"]) by(id).addEventListener("change", filter);
 
   // A cell opens its runs, a run its timeline.
   const timeline = (sections) => {
@@ -77,27 +68,22 @@
   const most = 1000; // a page with more of them takes seconds to open a cell
   const open = (key) => {
     const runs = data.runs[key];
-    if (!runs) return;
     const [column, scenario] = key.split(",");
     by("runs-title").textContent = `${data.scenarios[scenario]} · ${data.columns[column]}`;
     const more = runs.length - most;
     const rest = more > 0 ? [make("p", "none", `${count(more, "run")} more, which the file of results has.`)] : [];
     by("runs-list").replaceChildren(...runs.slice(0, most).map(run), ...rest);
-    if (!by("runs").open) by("runs").showModal();
+    by("runs").showModal();
     by("runs").scrollTop = 0;
-    history.replaceState(null, "", `#runs=${key}`);
   };
   document.addEventListener("click", (event) => {
     const button = event.target.closest("[data-runs]");
     if (button) open(button.dataset.runs);
     else if (event.target === by("runs")) by("runs").close();
   });
-  by("runs").addEventListener("close", () => history.replaceState(null, "", " "));
 
   for (const form of all("form.filters")) form.addEventListener("submit", (event) => event.preventDefault());
 
   by("plain").remove();
   filter();
-  const [, column, scenario] = location.hash.match(/^#runs=(\d+)(?:,|%2C)(\d+)$/i) || [];
-  if (column) open(`${column},${scenario}`);
 })();
