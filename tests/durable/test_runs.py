@@ -62,7 +62,7 @@ async def test_a_run_waits_for_a_person_and_another_process_goes_on_with_it(tmp_
         assert waiting.question is not None
         assert waiting.question.call.arguments == '{"amount":5.0}'
         assert "no longer asks that; it asks about pay" in await refused(runs.answer(run, Approved(digest="another")))
-        with pytest.raises(CallbackError, match="got `int` - at `[$].edited`"):
+        with pytest.raises(CallbackError, match=r"got `int` - at `[$]\.edited`"):
             await runs.answer(run, Approved(digest=digest_of(waiting), edited=7))  # type: ignore[arg-type]
         await runs.answer(run, Approved(digest=digest_of(waiting), edited='{"amount":6.0}'))
         assert (await runs.get(run)).state == "queued"
