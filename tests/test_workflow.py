@@ -95,7 +95,7 @@ def problems(**options: object) -> tuple[str, ...]:
             "neither can be called",
         ),
         ({"tools": [tool(name="look up")(look.function), finish]}, "a name is a letter"),
-        ({"tools": [tool(timeout=0)(look.function), finish]}, "timeout is in seconds"),
+        ({"tools": [tool(timeout=0)(look.function), finish]}, "timeout is 0; it must be a number, over 0"),
     ],
 )
 def test_a_mistake_is_said_in_a_sentence(options: dict[str, object], says: str) -> None:
