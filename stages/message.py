@@ -31,7 +31,6 @@ class Kind(StrEnum):
     PREREQUISITE_NUDGE = "prerequisite_nudge"
     RETRY_NUDGE = "retry_nudge"
     PROVENANCE_NUDGE = "provenance_nudge"
-    CONTEXT_WARNING = "context_warning"
     ITERATION_WARNING = "iteration_warning"
     PROGRESS_NOTE = "progress_note"
     THINK_FIRST = "think_first"
@@ -42,7 +41,7 @@ class Kind(StrEnum):
 NUDGES = frozenset({Kind.STEP_NUDGE, Kind.PREREQUISITE_NUDGE, Kind.RETRY_NUDGE, Kind.PROVENANCE_NUDGE})
 """Kinds that correct the model. They are of no use once the model has got it right."""
 
-WARNINGS = frozenset({Kind.CONTEXT_WARNING, Kind.ITERATION_WARNING, Kind.PROGRESS_NOTE, Kind.THINK_FIRST})
+WARNINGS = frozenset({Kind.ITERATION_WARNING, Kind.PROGRESS_NOTE, Kind.THINK_FIRST})
 """Kinds that are shown once, at the end of one prompt: how far the run is (`stages.view.notes`), or to think first."""
 
 CUT_PHASE: dict[Kind, Literal[1, 2, 3]] = {
@@ -50,7 +49,6 @@ CUT_PHASE: dict[Kind, Literal[1, 2, 3]] = {
     Kind.PREREQUISITE_NUDGE: 1,
     Kind.RETRY_NUDGE: 1,
     Kind.PROVENANCE_NUDGE: 1,
-    Kind.CONTEXT_WARNING: 1,
     Kind.ITERATION_WARNING: 1,
     Kind.PROGRESS_NOTE: 1,
     Kind.REMEMBERED: 1,
@@ -226,7 +224,7 @@ Mark = Literal[
 
 _MARK = re.compile(r"\[(\w{1,40})\]")
 _OF_ANSWERS = frozenset((*_STATUSES, *get_args(Mark)))
-_MARKS = _OF_ANSWERS | {"ContextWarning", "IterationWarning"}
+_MARKS = _OF_ANSWERS | {"IterationWarning"}
 
 
 FAILURES: frozenset[Status] = frozenset({"failed", "final", "unresolved"})

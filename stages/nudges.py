@@ -245,18 +245,7 @@ def not_run(reason: str) -> str:
     return f"[NotRun] {reason}"
 
 
-# What is left of the context and the budget, and what replaces what was cut.
-
-
-def context_use(threshold: float, tokens: int, budget: int) -> str:
-    """How much of the context is used; more urgent from 65 % and from 80 %."""
-    if threshold < 0.65:
-        advice = "Be mindful of its length: ask only for what you need."
-    elif threshold < 0.80:
-        advice = "It is filling up: be concise, and do what matters most first."
-    else:
-        advice = "It is nearly full: state now the findings that you still need, and finish in as few calls as you can."
-    return f"[ContextWarning] {tokens * 100 // budget}% of the context is used. {advice}"
+# What is left of the budget, and what replaces what was cut.
 
 
 def few_calls(left: int, pending: Sequence[str], ends: Sequence[str]) -> str:

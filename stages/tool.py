@@ -5,6 +5,8 @@ from typing import Literal
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from stages.options import AtLeastOne, Seconds
+
 ToolEffect = Literal["read", "write", "terminal"]
 """What a call does: reads run concurrently, each write runs alone, a terminal call ends the run.
 
@@ -50,17 +52,17 @@ class ToolSpec(Struct, frozen=True, kw_only=True):
     parameters: Raw
     effect: ToolEffect = "write"
     prerequisites: tuple[Prerequisite, ...] = ()
-    timeout: float | None = None
+    timeout: Seconds | None = None
     """Maximum seconds of a call; None: no maximum."""
     approval: bool = False
     """Ask a person before each call."""
     repeatable: bool = False
     """The same call may return something else the next time (a status, a queue), so repeating it is not a mistake."""
-    idle_timeout: float | None = None
+    idle_timeout: Seconds | None = None
     """Maximum seconds between two values that the tool yields."""
-    max_parallel: int | None = None
+    max_parallel: AtLeastOne | None = None
     """Maximum concurrent calls of a reading tool; None: only the run's maximum applies."""
-    result_limit: int = RESULT_LIMIT
+    result_limit: AtLeastOne = RESULT_LIMIT
     """Maximum characters of a result that the model is shown; the rest is replaced by a marker."""
     idempotent: bool = False
     """Safe to retry: a call whose outcome is unknown after a crash is repeated."""

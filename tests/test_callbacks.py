@@ -80,13 +80,6 @@ ALLOWS, NOTHING = (lambda *_: ()), (lambda *_: None)
         ({"nudges": {"retry": broken}}, ["Hm."], [LOOK, END], "nudges['retry']", "broken, raised"),
         ({"nudges": {"retry": NOTHING}}, ["Hm."], [LOOK, END], "nudges['retry']", "returned None; it must return str"),
         (
-            {"context": Context(context_thresholds=[0.001], on_context_threshold=broken)},
-            [],
-            [LOOK, END],
-            "context.on_context_threshold",
-            "broken, raised",
-        ),
-        (
             {"calls": Calls(families=[replace(OWN, read=claim)])},
             ["@look"],
             [LOOK, END],

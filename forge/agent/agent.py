@@ -1,12 +1,11 @@
 """Agents: a conversation in which each message is a run of one workflow, with steering, memory and events."""
 
 import asyncio
-import inspect
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
 from contextvars import ContextVar
-from dataclasses import replace as with_fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, Protocol, Self, Unpack
 
@@ -14,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
-from forge.agent.definition import AnyTool, BuiltIn, Definition
+from forge.agent.definition import AnyTool, BuiltIn, agent_workflow
 from forge.agent.memory.protocol import Facts
 from forge.backends import reached
 from forge.callbacks import placed
@@ -54,21 +53,6 @@ class Keeper(Protocol):
 
     async def save(self, state: State) -> None:
         """Save the state. ForgeError if that fails: the agent then stops before it does anything else."""
-
-
-def _refuse_store(memory: Keeper | None) -> None:
-    """DefinitionError for a store instead of a session in it, or any other object without the two methods."""
-    if memory is None:
-        return
-    for method, arguments in ((memory.load, ()), (memory.save, ("state",))):
-        try:
-            inspect.signature(method).bind(*arguments)
-        except TypeError:
-            name = type(memory).__name__
-            said = (
-                f"memory is {memory!r}, which is not a conversation; for a store, name one: Session({name}(…), 'ann')"
-            )
-            raise DefinitionError((said,)) from None
 
 
 async def saving(memory: Keeper, state: State) -> None:
@@ -310,9 +294,9 @@ class Agent(Generic[R_co]):
         result: "type[R_co] | _SpecialForm | None" = None,
         **options: Unpack[TurnOptions],
     ) -> None:
-        self._definition: Definition[R_co] = Definition(
+        self._make: Callable[..., tuple[Workflow[R_co], tuple[Section, ...]]] = partial(
+            agent_workflow,
             name,
-            tools=tuple(tools),
             instructions=instructions,
             background=background,
             on_text=on_text,
@@ -320,8 +304,8 @@ class Agent(Generic[R_co]):
             result=result,
             options=options,
         )
-        self._definition.workflow  # noqa: B018 - a wrong definition is refused here
-        _refuse_store(memory)
+        self._tools = tuple(tools)
+        self._workflow, self._sections = self._make(tools=self._tools)
         self._backend: AnyBackend = backend
         self._work = Work(memory)
         self.facts = facts
@@ -337,7 +321,7 @@ class Agent(Generic[R_co]):
     @property
     def workflow(self) -> Workflow[R_co]:
         """The workflow of each message, including built-in tools and system prompt."""
-        return self._definition.workflow
+        return self._workflow
 
     @property
     def backend(self) -> AnyBackend:
@@ -352,7 +336,7 @@ class Agent(Generic[R_co]):
     @property
     def sections(self) -> tuple[Section, ...]:
         """The sections of the system prompt, in order, with their token counts."""
-        return self._definition.sections
+        return self._sections
 
     @property
     def prompt_use(self) -> PromptUse | None:
@@ -386,14 +370,13 @@ class Agent(Generic[R_co]):
         """
         if self.working:
             raise ForgeError("the agent works on a message; wait for its end, or cancel() it, before you switch")
-        _refuse_store(memory)
         self._work.switch(memory)
 
     def add_tools(self, *tools: AnyTool) -> None:
         """Add tools, from the next message on. DefinitionError for invalid ones; then nothing changes."""
-        more = with_fields(self._definition, tools=(*self._definition.tools, *tools))
-        more.workflow  # noqa: B018 - a wrong definition is refused here
-        self._definition = more
+        more = (*self._tools, *tools)
+        self._workflow, self._sections = self._make(tools=more)
+        self._tools = more
 
     @checked_options
     async def process(self, message: str, **watching: Unpack[Watching]) -> Result[Finished[R_co], Halted]:

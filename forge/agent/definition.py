@@ -1,9 +1,7 @@
 """The definition of an agent: its options, its built-in tools and the resulting workflow."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Generic, Literal, get_args
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from msgspec import Meta
 from msgspec.structs import replace
@@ -78,77 +76,65 @@ _FUNCTIONS: Mapping[BuiltIn, Callable[..., object]] = {
 NAMES: tuple[BuiltIn, ...] = get_args(BuiltIn)
 
 
-def built_in_tools(names: Collection[BuiltIn]) -> tuple[Tool[..., object], ...]:
-    """The tools with these names, in forge's order."""
-    return tuple(tool(effect="terminal", idempotent=True)(_FUNCTIONS[name]) for name in NAMES if name in names)
-
-
 # The definition: the workflow for each message, and the sections of its system prompt.
 
 AnyTool = Tool[..., object] | Callable[..., object]
 
 
-@dataclass(frozen=True)
-class Definition(Generic[R_co]):
-    """The options of `forge.agent.Agent`."""
+def agent_workflow(
+    name: str,
+    *,
+    tools: Sequence[AnyTool],
+    instructions: str,
+    background: str,
+    on_text: OnText,
+    built_in_tools: Sequence[BuiltIn] | None,
+    result: "type[R_co] | _SpecialForm | None",
+    options: TurnOptions,
+) -> tuple[Workflow[R_co], tuple[Section, ...]]:
+    """The workflow for each message of an agent, and the sections of its system prompt.
 
-    name: str
-    _: KW_ONLY
-    tools: tuple[AnyTool, ...]
-    instructions: str
-    background: str
-    on_text: OnText
-    built_in_tools: Sequence[BuiltIn] | None
-    result: "type[R_co] | _SpecialForm | None"
-    options: TurnOptions
-
-    @cached_property
-    def built_in(self) -> tuple[BuiltIn, ...]:
-        """The names of the agent's built-in tools; a conversation without other tools needs none."""
-        if self.built_in_tools is not None:
-            return tuple(name for name in NAMES if name in self.built_in_tools)
-        if self.on_text == "accept" and not self.tools and self.result is None:
-            return ()
+    DefinitionError, with every mistake, for an invalid definition.
+    """
+    if built_in_tools is not None:
+        built_in = tuple(one for one in NAMES if one in built_in_tools)
+    elif on_text == "accept" and not tools and result is None:
+        built_in = ()  # a conversation without other tools needs none
+    else:
         # No `converse` if a text reply is an answer or will be corrected anyway, no `task_completion` if the task ends
         # with a typed `result`.
-        needless = {"task_completion": self.result is not None, "converse": self.on_text != "respond"}
-        return tuple(name for name in NAMES if not needless.get(name, False))
-
-    @cached_property
-    def sections(self) -> tuple[Section, ...]:
-        """The sections of the system prompt."""
-        guidance = how_to_end(self.built_in, words=self.on_text == "accept")
-        return sections_of({"instructions": self.instructions, "background": self.background, "guidance": guidance})
-
-    @cached_property
-    def workflow(self) -> Workflow[R_co]:
-        """The workflow for each message. DefinitionError, with every mistake, for an invalid definition."""
-        own = tuple(made if isinstance(made, Tool) else tool(made) for made in self.tools)
-        if taken := sorted({made.name for made in own} & {*self.built_in}):
-            raise DefinitionError(tuple(_RESERVED.format(name=name) for name in taken))
-        echoes = (no_echoes("ask_question", "question"),) if "ask_question" in self.built_in else ()
-        # At most 20 model calls per message, with a warning when a fifth is left. In a conversation, a text answer is
-        # expected, so forge does not ask whether a call was meant.
-        limits, context = self.options.get("limits", Limits()), self.options.get("context", Context())
-        without = self.options.get("without", ())
-        most = limits.max_iterations or _MAX_ITERATIONS
-        warning = max(1, most // 5) if context.iteration_warning is None else context.iteration_warning
-        options: TurnOptions = {
-            **self.options,
-            "guards": (*echoes, *self.options.get("guards", ())),
-            "without": {"ask_once", *((without,) if isinstance(without, str) else without)},
-            "limits": replace(limits, max_iterations=most),
-            "context": replace(context, iteration_warning=warning),
-        }
-        return Workflow(
-            self.name,
-            tools=(*own, *built_in_tools(self.built_in)),
-            system_prompt=literal(joined(self.sections)),
-            # The tool for text answers is built in; the workflow must not add its own.
-            on_text="nudge" if self.on_text == "respond" else self.on_text,
-            result=self.result,
-            **options,
-        )
+        needless = {"task_completion": result is not None, "converse": on_text != "respond"}
+        built_in = tuple(one for one in NAMES if not needless.get(one, False))
+    own = tuple(made if isinstance(made, Tool) else tool(made) for made in tools)
+    if taken := sorted({made.name for made in own} & {*built_in}):
+        raise DefinitionError(tuple(_RESERVED.format(name=name) for name in taken))
+    guidance = how_to_end(built_in, words=on_text == "accept")
+    sections = sections_of({"instructions": instructions, "background": background, "guidance": guidance})
+    echoes = (no_echoes("ask_question", "question"),) if "ask_question" in built_in else ()
+    # At most 20 model calls per message, with a warning when a fifth is left. In a conversation, a text answer is
+    # expected, so forge does not ask whether a call was meant.
+    limits, context = options.get("limits", Limits()), options.get("context", Context())
+    without = options.get("without", ())
+    most = limits.max_iterations or _MAX_ITERATIONS
+    warning = max(1, most // 5) if context.iteration_warning is None else context.iteration_warning
+    completed: TurnOptions = {
+        **options,
+        "guards": (*echoes, *options.get("guards", ())),
+        "without": {"ask_once", *((without,) if isinstance(without, str) else without)},
+        "limits": replace(limits, max_iterations=most),
+        "context": replace(context, iteration_warning=warning),
+    }
+    ends = (tool(effect="terminal", idempotent=True)(_FUNCTIONS[one]) for one in built_in)
+    workflow = Workflow(
+        name,
+        tools=(*own, *ends),
+        system_prompt=literal(joined(sections)),
+        # The tool for text answers is built in; the workflow must not add its own.
+        on_text="nudge" if on_text == "respond" else on_text,
+        result=result,
+        **completed,
+    )
+    return workflow, sections
 
 
 _RESERVED = (

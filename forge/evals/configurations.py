@@ -113,7 +113,7 @@ _bare: _Change = compose_left(
     *(one.apply for one in _SINGLE.values()),
     _without(*GUARDS),
     _limits(max_repeats=None),
-    _context(progress_notes=False, iteration_warning=0, context_thresholds=()),
+    _context(progress_notes=False, iteration_warning=0),
 )
 
 ABLATIONS: Mapping[str, Ablation] = MappingProxyType(

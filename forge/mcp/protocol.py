@@ -22,8 +22,6 @@ from mcp_types import (
     BlobResourceContents,
     CallToolResult,
     ContentBlock,
-    ElicitRequestFormParams,
-    ElicitResult,
     EmbeddedResource,
     ImageContent,
     PaginatedRequestParams,
@@ -44,7 +42,7 @@ from stages.effect import HandOff, NeedsInput, Said
 from stages.options import Count, Options, Seconds, Tokens
 from stages.repair.decoding import decode
 from stages.schema.value import Json
-from stages.state import Completed, State
+from stages.state import Completed
 
 # Names of servers' tools for a model: valid everywhere and unique.
 
@@ -101,13 +99,10 @@ def fault_of(code: int, message: str, server: str, seconds: float, words: str) -
     return McpToolError(f"{message}{said}")
 
 
-# Answers: the end of a run as the result of an MCP tool, and its question as a form for the client's user.
+# Answers: the end of a run as the result of an MCP tool.
 
 MESSAGE = "message"
 """The tool's argument: the user's request."""
-
-ANSWER = "answer"
-"""The form's field for the answer to a question."""
 
 
 def served_tool(workflow: Workflow, description: str) -> Tool:
@@ -145,29 +140,6 @@ def result_of(ended: Result[Finished, Halted]) -> CallToolResult:
 def failed(why: str) -> CallToolResult:
     """An error with that message."""
     return CallToolResult(content=[TextContent(text=why)], is_error=True)
-
-
-def question_of(ended: Result[Finished, Halted]) -> tuple[NeedsInput, State] | None:
-    """The question that the run ended with, and the state that awaits the answer; None if it did not ask."""
-    if isinstance(ended, Failure):
-        return None
-    finished = ended.unwrap()
-    return (finished.outcome, finished.state) if isinstance(finished.outcome, NeedsInput) else None
-
-
-def form_of(question: NeedsInput) -> ElicitRequestFormParams:
-    """A form with one field for the question."""
-    field = {"type": "string", "title": "Answer"}
-    if question.suggestions:
-        field["description"] = f"For example: {'; '.join(question.suggestions)}"
-    schema = {"type": "object", "properties": {ANSWER: field}, "required": [ANSWER]}
-    return ElicitRequestFormParams(message=question.question, requested_schema=schema)
-
-
-def answer_in(form: ElicitResult) -> str | None:
-    """The user's answer; None if there is none."""
-    said = (form.content or {}).get(ANSWER) if form.action == "accept" else None
-    return said if isinstance(said, str) and said.strip() else None
 
 
 # Results of MCP tools: what the model sees, as text or as a JSON value.

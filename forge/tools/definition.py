@@ -544,26 +544,9 @@ def _mistakes(spec: ToolSpec, before: Mapping[str, tuple[str, ...]]) -> tuple[st
     hints = {option.name: option.type for option in structs.fields(spec)}
     if wrong := {**before, **wrong_options(structs.asdict(spec), hints)}:
         return tuple(f"tool {spec.name}: {sentence}" for sentence in chain(*wrong.values()))
-    found = []
     if not _NAME.fullmatch(spec.name):
-        found.append(f"tool {spec.name!r}: a name is a letter, then letters, digits, _ or -, 64 at most")
-    if spec.effect not in get_args(ToolEffect):
-        found.append(
-            f"tool {spec.name}: effect is {spec.effect!r}; it must be one of {', '.join(get_args(ToolEffect))}"
-        )
-    times = {"timeout": spec.timeout, "idle_timeout": spec.idle_timeout}
-    found += [
-        f"tool {spec.name}: {name} is in seconds and must be more than 0, not {value}"
-        for name, value in times.items()
-        if value is not None and value <= 0
-    ]
-    counts = {"max_parallel": spec.max_parallel, "result_limit": spec.result_limit}
-    found += [
-        f"tool {spec.name}: {name} must be at least 1, not {value}"
-        for name, value in counts.items()
-        if value is not None and value < 1
-    ]
-    return tuple(found)
+        return (f"tool {spec.name!r}: a name is a letter, then letters, digits, _ or -, 64 at most",)
+    return ()
 
 
 # `ToolDef`: tools whose parameters are given separately, as a JSON Schema or a type.

@@ -22,7 +22,6 @@ from stages.order import Use
 from stages.rescue import Family, Format, Read
 from stages.rules import REPLY_CHECKS, Rules
 from stages.tool import Prerequisite, ToolSpec
-from stages.view.notes import ContextWarning
 
 # Templates: texts with `{placeholders}`; all other braces are literal.
 
@@ -90,11 +89,6 @@ def own_families(families: Sequence[Family | Format]) -> tuple[Family, ...]:
 def own_compactor(compactor: Compactor | None) -> Compactor | None:
     """The user's compactor."""
     return placed(compactor, "context.compactor", Compacted, CannotFit) if compactor else None
-
-
-def own_warning(warning: ContextWarning | None) -> ContextWarning | None:
-    """The user's warning about the context."""
-    return placed(warning, "context.on_context_threshold", str, NoneType) if callable(warning) else warning
 
 
 # The user's nudges: texts with placeholders, or functions, that replace forge's.

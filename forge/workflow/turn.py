@@ -22,7 +22,7 @@ from stages.reading.replies import ReplyRead, reader
 from stages.rescue.markers import Grammars, Openers
 from stages.serialize import overhead
 from stages.state import MAIN, Ready, StageName, State
-from stages.view.notes import note_progress, warn_of_calls, warn_of_context
+from stages.view.notes import note_progress, warn_of_calls
 from stages.view.summary import SUMMARY, ask_for_summary
 from stages.wire.prompted import FORMS, LIST, RESPONDING, Form
 from stages.wire.sampling import Sampling
@@ -113,8 +113,6 @@ def stages_of(workflow: CompiledWorkflow, setup: Setup) -> dict[str, Stage]:
         elsewhere = None if other is None else _room(other) if other.context_tokens else budget.tokens
         summarize = ask_for_summary(policy, context.compactor or TieredCompact(), budget, elsewhere=elsewhere)
         made["compact"] = {"summarize": summarize, **made["compact"]}
-    if thresholds := tuple(context.context_thresholds):
-        made["fold"]["warn_of_context"] = warn_of_context(thresholds, budget, context.on_context_threshold)
     if left := context.iteration_warning:
         made["fold"]["warn_of_calls"] = warn_of_calls(rules, left)
     # Not with native calls: models that are good at them need no notes.

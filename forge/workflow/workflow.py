@@ -38,7 +38,6 @@ from forge.workflow.checks import (
     own_families,
     own_guards,
     own_order,
-    own_warning,
     rewords,
     tell_undeclared,
     tell_unruled,
@@ -65,7 +64,6 @@ from stages.rules import Calls, Limits, Rules, required_tools, undeclared_writes
 from stages.schema import Check
 from stages.state import Completed, StageName, State
 from stages.tool import RECALL, ToolSpec
-from stages.view.notes import ContextWarning
 from stages.view.summary import Summarize
 from stages.wire.tool_schemas import ToolSchemas, compiled_schemas
 
@@ -87,9 +85,7 @@ class Context(Options, frozen=True, kw_only=True):
 
     `iteration_warning`: from this number of remaining model calls on, the model is told how many are left; 0: never;
     None: never in a workflow, for the last fifth in an agent. `progress_notes`: after successful calls that were no
-    step, the model is told which steps are done. `context_thresholds` are fractions of the context at which it is
-    warned, once each; `on_context_threshold` is the warning: a text, or a pure function of the `ContextUse` (None or
-    empty: no warning).
+    step, the model is told which steps are done.
     """
 
     compactor: Compactor | None = None
@@ -101,8 +97,6 @@ class Context(Options, frozen=True, kw_only=True):
     failed_attempts: FailedAttempts = "keep"
     iteration_warning: Count | None = None
     progress_notes: bool = True
-    context_thresholds: Sequence[Share] = ()
-    on_context_threshold: ContextWarning | None = None
 
     def contradictions(self, wrong: Collection[str]) -> Iterator[str]:
         """`compact_to` above `compact_at`."""
@@ -410,7 +404,6 @@ class Workflow(Generic[R_co]):
             context=replace(
                 context,
                 compactor=own_compactor(context.compactor),
-                on_context_threshold=own_warning(context.on_context_threshold),
                 progress_notes=context.progress_notes and bool(required_tools(rules)),
             ),
             rewords=MappingProxyType(rewords(self.nudges or {})),

@@ -1,14 +1,11 @@
 """Notes at the end of one prompt about limits that are near and remaining steps. They never enter the history."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stages import nudges
-from stages.compaction.budget import ContextBudget
 from stages.halt import Halt
-from stages.kept import Kept
 from stages.message import Kind, Tool, User
 from stages.nudges import first_few
 from stages.order import current_successes, times_used
@@ -18,48 +15,6 @@ from stages.state import Folded, State
 
 # A note is kept beside the view, so neither the history nor the next prompt contains it. It comes last, so that the
 # prompt's prefix stays the same.
-
-
-class ContextUse(Struct, frozen=True, kw_only=True):
-    """A threshold that the prompt has crossed, as a fraction of `budget`; `tokens` is the size of the prompt."""
-
-    threshold: float
-    tokens: int
-    budget: int
-
-
-WARNED = Kept("context_warned", float, 0.0)
-"""The highest context threshold that the prompt has crossed, of which the model was warned."""
-
-ContextWarning = str | Callable[[ContextUse], str | None]
-"""A text for the model, or a pure function that returns one; None or an empty text: no warning."""
-
-
-def warn_of_context(thresholds: Sequence[float], budget: ContextBudget, text: ContextWarning | None = None) -> Stage:
-    """Warn the model in a Folded state once the prompt has crossed a threshold; of several, only the highest.
-
-    Each threshold warns once, and again only after the prompt has fallen below it, usually by compaction.
-    """
-    rising = tuple(sorted(thresholds))
-
-    @on(Folded)
-    def stage(state: State, phase: Folded) -> State | Halt:
-        if budget.tokens <= 0 or phase.summary:
-            return state
-        ledger = state.ledger
-        now = budget.metered(ledger.tokens_per_character, ledger.report)
-        tokens = now.tokens_of(state.measure(reasoning=budget.reasoning))
-        crossed = max((t for t in rising if tokens >= t * budget.tokens), default=0.0)
-        before = WARNED.get(state)
-        if crossed == before:
-            return state
-        noted = WARNED.put(state, crossed)
-        if crossed < before:
-            return noted
-        said = _words(text, ContextUse(threshold=crossed, tokens=tokens, budget=budget.tokens))
-        return _warned(noted, phase, said, Kind.CONTEXT_WARNING)
-
-    return stage
 
 
 def warn_of_calls(rules: Rules, calls: int) -> Stage:
@@ -127,18 +82,6 @@ def _went_well(state: State) -> bool:
     return isinstance(last, Tool) and last.kind is Kind.TOOL_RESULT and last.status == "succeeded"
 
 
-def _words(text: ContextWarning | None, use: ContextUse) -> str:
-    match text:
-        case None:
-            return nudges.context_use(use.threshold, use.tokens, use.budget)
-        case str():
-            return text
-        case _:
-            return text(use) or ""
-
-
 def _warned(state: State, phase: Folded, text: str, kind: Kind) -> State:
-    if not text:
-        return state
     note = User(text=text, kind=kind, turn=state.ledger.turn)
     return state.to(replace(phase, notes=(*phase.notes, note)))

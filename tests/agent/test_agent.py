@@ -5,7 +5,7 @@ import dataclasses
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import get_type_hints
 
 import msgspec
 import pytest
@@ -13,7 +13,7 @@ from returns.result import Failure
 
 from forge import Limits, Workflow, replay, tool
 from forge.agent import Agent
-from forge.agent.memory import Fact, Facts, InProcessStore, Session, SQLiteStore
+from forge.agent.memory import Fact, Facts, InProcessStore, Session
 from forge.errors import DefinitionError, ForgeError, MaxIterationsError
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.testing import assert_answered
@@ -452,13 +452,6 @@ def test_the_user_is_not_asked_what_the_user_asked() -> None:
     agent, _ = helper(call("ask_question", question="What is a?"), LOOK, "It is 7.")
     assert agent.process_sync("What is A?").unwrap().value == "It is 7."
     assert any("This is what the user asked you" in text for text in told(agent.state))
-
-
-@pytest.mark.parametrize("store", [InProcessStore(), SQLiteStore("never.db")])
-def test_a_store_is_no_memory_but_a_session_of_it_is(store: Any) -> None:
-    with pytest.raises(DefinitionError, match=r"not a conversation; for a store, name one: Session\("):
-        Agent("wrong", backend=Scripted([]), memory=store)
-    Agent("right", backend=Scripted([]), memory=Session(store, "ann"))
 
 
 def test_an_agent_goes_on_with_another_conversation_and_back() -> None:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from forge import Finished, Halted, Limits, ToolFailed, ToolResolutionError, Workflow, run_sync, tool
 from forge.guardrails import CallModel, Guardrails, RunCalls
-from forge.guardrails.judge import Action
+from forge.guardrails.actions import Action
 from forge.interpreters.scripted import Scripted, calls
 from forge.tools import respond_tool
 from stages.effect import Reply

@@ -37,7 +37,6 @@ def test_a_workflow_does_not_part_from_itself(journal: Path) -> None:
     [
         ({"calls": Calls(rescue_enabled=False)}, "validate", 2, "history[4]"),
         ({"context": Context(failed_attempts="collapse")}, "fold", 2, "phase.view[2].text"),
-        ({"context": Context(context_thresholds=[0.0001])}, "warn_of_context", 0, "kept"),
         (
             {"context": Context(compact_at=0.01, compact_to=0.01, compactor=SlidingWindowCompact(keep_recent=1))},
             "compact",

@@ -480,9 +480,9 @@ def test_so_many_reads_run_at_once_and_so_many_calls_of_a_reply() -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"idle_timeout": 0}, "idle_timeout is in seconds and must be more than 0, not 0"),
-        ({"max_parallel": 0}, "max_parallel must be at least 1, not 0"),
-        ({"result_limit": 0}, "result_limit must be at least 1, not 0"),
+        ({"idle_timeout": 0}, "idle_timeout is 0; it must be a number, over 0"),
+        ({"max_parallel": 0}, "max_parallel is 0; it must be a whole number, at least 1"),
+        ({"result_limit": 0}, "result_limit is 0; it must be a whole number, at least 1"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options: dict[str, int], says: str) -> None:

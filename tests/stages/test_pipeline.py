@@ -12,7 +12,7 @@ from returns.result import Failure, Result, Success
 from forge import Conversation, Workflow, replay, resume, resume_journal, run_sync
 from forge.errors import CallbackError, DefinitionError, PipelineError
 from forge.guardrails import Guardrails
-from forge.guardrails.judge import RunCalls
+from forge.guardrails.actions import RunCalls
 from forge.interpreters import interpreter
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.journal.bisection import bisect

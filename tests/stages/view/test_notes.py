@@ -1,84 +1,31 @@
 """Warnings: the model is told of a limit once it is near, at the end of the view, and the record stays as it was."""
 
-from collections.abc import Sequence
-from itertools import pairwise
-
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forge import TieredCompact, Workflow, run_sync, tool
-from forge.interpreters.scripted import Line, Scripted, call
+from forge import run_sync
+from forge.interpreters.scripted import Scripted, call
 from forge.workflow.workflow import Context
 from stages import events
-from stages.compaction import ContextBudget
 from stages.effect import Budget
-from stages.message import AROUND_MESSAGE, WARNINGS, Assistant, History, Kind, Status, Tool, ToolCall, User
+from stages.message import WARNINGS, Assistant, History, Kind, Status, Tool, ToolCall, User
 from stages.order import Use
 from stages.rules import Limits, Rules
 from stages.state import Folded, Ledger, State, Success
-from stages.view.notes import WARNED, ContextWarning, note_progress, warn_of_calls, warn_of_context
+from stages.view.notes import note_progress, warn_of_calls
 from stages.wire.target import Mode
 from tests.flows import Desk
 from tests.heard import heard_by
 from tests.property.machine import RULES, reachable
 
 LOOK, FINISH = '{"tool":"look","args":{"what":"a"}}', '{"tool":"finish","args":{"result":"ok"}}'
-BUDGET = ContextBudget(tokens=1000)
 
 
 def texts(state: State) -> list[str]:
     assert isinstance(state.phase, Folded)
     return [m.text for m in state.phase.notes if isinstance(m, User) and m.kind in WARNINGS]
-
-
-def shown(state: State, size: int, thresholds: Sequence[float], text: ContextWarning | None = None) -> State:
-    """The state after a turn whose prompt takes about `size` of BUDGET's 1,000 tokens."""
-    history: History = (User(text="x" * (4 * size - AROUND_MESSAGE)),)
-    folded = State(history=history, ledger=state.ledger, kept=state.kept, phase=Folded(view=history))
-    return warn_of_context(thresholds, BUDGET, text)(folded).unwrap()
-
-
-@pytest.mark.parametrize(
-    ("sizes", "warned"),
-    [
-        ([400, 490], [[], []]),
-        ([500, 600], [["50%"], []]),
-        ([600, 700, 900], [["60%"], ["70%"], ["90%"]]),
-        ([850], [["85%"]]),
-        ([900, 990], [["90%"], []]),
-        ([900, 300, 900], [["90%"], [], ["90%"]]),
-        ([900, 600, 650, 700], [["90%"], [], [], ["70%"]]),
-    ],
-)
-def test_each_threshold_warns_once_and_again_after_the_prompt_became_shorter(
-    sizes: list[int], warned: list[list[str]]
-) -> None:
-    state = State(history=())
-    for size, expected in zip(sizes, warned, strict=True):
-        state = shown(state, size, [0.8, 0.5, 0.7])
-        assert [text.split()[1] for text in texts(state)] == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("Hurry.", ["Hurry."]),
-        (lambda use: f"{use.threshold} of {use.budget}: {use.tokens}", ["0.5 of 1000: 601"]),
-        (lambda _: None, []),
-        ("", ["[ContextWarning] 60% of the context is used. Be mindful of its length: ask only for what you need."]),
-    ],
-)
-def test_the_text_can_be_ones_own(text: ContextWarning, said: list[str]) -> None:
-    state = shown(State(history=()), 600, [0.5], text or None)
-    assert texts(state) == said
-    assert WARNED.get(state) == 0.5
-
-
-def test_a_context_of_unknown_size_is_not_warned_of() -> None:
-    folded = State(history=(), phase=Folded(view=()))
-    assert warn_of_context([0.5], ContextBudget(tokens=0))(folded).unwrap() is folded
 
 
 @pytest.mark.parametrize(
@@ -170,9 +117,9 @@ def test_a_note_is_in_one_prompt_only_and_only_where_calls_are_text(
     assert [m["role"] for m in messages[1][-2:]] == ["assistant", "tool" if mode == "native" else "user"]
 
 
-@given(state=reachable(), thresholds=st.lists(st.floats(0.01, 1.0), max_size=3), calls=st.integers(0, 5))
-def test_a_warning_stands_beside_the_view(state: State, thresholds: list[float], calls: int) -> None:
-    for stage in (warn_of_context(thresholds, BUDGET), warn_of_calls(RULES, calls), note_progress(RULES)):
+@given(state=reachable(), calls=st.integers(0, 5))
+def test_a_warning_stands_beside_the_view(state: State, calls: int) -> None:
+    for stage in (warn_of_calls(RULES, calls), note_progress(RULES)):
         after = stage(state).unwrap()
         assert after == stage(state).unwrap()
         if not isinstance(state.phase, Folded):
@@ -182,41 +129,6 @@ def test_a_warning_stands_beside_the_view(state: State, thresholds: list[float],
         assert after.history is state.history
         assert after.phase.view is state.phase.view
         assert len(after.phase.notes) <= len(state.phase.notes) + 1
-
-
-@tool(effect="read")
-def look(what: str) -> str:
-    """Look something up."""
-    return f"{what}: " + "long " * 100
-
-
-@tool
-def finish() -> None:
-    """Finish."""
-
-
-def long_run(**context: object) -> tuple[Workflow, Scripted]:
-    script: list[Line] = [*(call("look", what=str(n)) for n in range(9)), call("finish")]
-    workflow = Workflow(
-        "long",
-        tools=[look, finish],
-        terminal_tool="finish",
-        context=Context(compactor=TieredCompact(keep_recent=1), **context),  # type: ignore[arg-type]  # passed on
-    )
-    return workflow, Scripted(script, context_tokens=1024 + 1200)
-
-
-def test_a_run_is_warned_in_one_request_and_again_after_a_compaction() -> None:
-    heard: list[events.Event] = []
-    workflow, model = long_run(context_thresholds=[0.65])
-    result = run_sync(workflow, "Go.", backend=model, on_event=heard_by(heard.append)).unwrap()
-    warned = [b"[ContextWarning]" in body for body in model.requests]
-    assert 2 <= sum(warned) < len(warned)
-    assert not any(a and b for a, b in pairwise(warned)), "the warning is not in the record"
-    assert sum(isinstance(e, events.Warned) and e.kind is Kind.CONTEXT_WARNING for e in heard) == sum(warned)
-    cuts = [c.turn for c in result.state.ledger.compactions]
-    for first, second in pairwise(n for n, told in enumerate(warned) if told):
-        assert any(first < cut <= second for cut in cuts)
 
 
 def test_the_last_calls_of_a_run_are_announced_and_what_came_before_them_stays() -> None:

@@ -313,7 +313,7 @@ def test_cancelled_while_the_summary_is_written() -> None:
 
 
 def test_warnings_are_for_turns_only() -> None:
-    flow = workflow(context_thresholds=[0.1, 0.3, 0.5, 0.7, 0.75], iteration_warning=30)
+    flow = workflow(iteration_warning=30)
     _, model = played([*looks(20), call("finish")], flow)
     assert asks(model), "the request for a summary is the last message, with no warning after it"
 

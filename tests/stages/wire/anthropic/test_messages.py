@@ -36,7 +36,7 @@ def test_a_request_is_what_the_protocol_says() -> None:
         Assistant(text="Both.", calls=(A, B), reasoning="hidden", turn=1),
         Tool(call_id=A.id, name="look", text="7", turn=1),
         Tool(call_id=B.id, name="look", text="No such thing.", kind=Kind.RETRY_NUDGE, turn=1),
-        User(text="Go on.", kind=Kind.CONTEXT_WARNING, turn=1),
+        User(text="Go on.", kind=Kind.ITERATION_WARNING, turn=1),
     )
     request = Request(
         head=anthropic.request_head("claude", Sampling(temperature=0.5), anthropic.system_text(history)),

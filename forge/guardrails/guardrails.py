@@ -1,49 +1,30 @@
 """Guardrails: the rules of a workflow for the user's own loop."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TypeVar, Unpack
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final, TypeVar, Unpack
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 from msgspec.structs import replace
+from returns.result import Success
 
 from forge.errors import DefinitionError, ForgeError, checked_options
-from forge.guardrails.judge import (
-    PATIENT,
-    VERSION,
-    Action,
-    Call,
-    Checkpoint,
-    Nudge,
-    RunCalls,
-    answered,
-    awaited,
-    begin,
-    heard,
-    judge_of,
-    next_action,
-    nudges_of,
-    plain,
-    replied,
-    reply_of,
-)
+from forge.guardrails.actions import Action, AskPerson, Call, CallModel, Nudge, RunCalls, plain, reply_of
 from forge.guardrails.tools import AnyTool, optional_steps, tools_of
 from forge.interpreters.tools import failed, succeeded
-from forge.outcome import Finished
+from forge.outcome import Finished, Halted
 from forge.runtime.runs import accepted
-from forge.tools.definition import Tool, tool
 from forge.workflow.checks import OnText
+from forge.workflow.turn import advanced, judging
 from forge.workflow.workflow import StepOptions, Workflow
-from stages.effect import Approved, Ask, CallResult, Execute, Failed, Outcome, Rejected, Replied, Results, Send
-from stages.guards import prerequisites, required_steps
-from stages.message import ToolCall
-from stages.objection import Guard, Stop, mistake_of, refusals, render, with_mistakes
+from stages import on, pipeline
+from stages.deliver import deliver
+from stages.effect import Approved, Ask, CallResult, Execute, Failed, Outcome, Rejected, Replied, Request, Results, Send
+from stages.execution import unanswered_calls
+from stages.message import Assistant, History, Message, Tool, ToolCall, User, call_id, is_nudge
 from stages.repair.decoding import decode, sound
-from stages.rules import Calls, Limits, Rules, completed, pending
 from stages.saved import without_memory
-from stages.state import Answered, Ledger, State, Success, Vetted, mistake_count
-from stages.tool import Prerequisite, ToolSpec
-from stages.validate import validate
+from stages.state import COUNTERS, Awaiting, Counter, Done, Ledger, Prepared, Ready, State, mistake_count
 from stages.wire.anthropic import messages as anthropic
 from stages.wire.openai import chat as openai
 
@@ -55,6 +36,33 @@ _NO_CALCULATION = (
 )
 
 E = TypeVar("E", Send, Execute, Ask)
+
+
+PATIENT: Final = 2**31
+"""A limit that is never reached: where the caller's own loop counts, or looks at the counts."""
+
+VERSION: Final = 1
+"""The version of a checkpoint's JSON; readers refuse others."""
+
+
+class Checkpoint(Struct, frozen=True, kw_only=True):
+    """The whole state of the middleware. `told` is the number of messages that the caller already has.
+
+    `ids` maps forge's call ids to the server's, for the calls of the last reply. `mistakes` counts the consecutive
+    mistakes of each kind before that reply.
+    """
+
+    state: State
+    told: int = 0
+    ids: Mapping[str, str] = {}
+    mistakes: Mapping[Counter, int] = {}
+    version: int = VERSION
+
+
+@on(Ready)
+def _written(state: State, _: Ready) -> State:
+    """Write no request: the caller has its own."""
+    return state.to(Prepared(request=Request()))
 
 
 _checkpoint = msgspec.json.Decoder(Checkpoint)
@@ -88,12 +96,16 @@ class Guardrails:
         self._workflow = workflow or Workflow("guardrails", tools=tools_of(tools), on_text=on_text, **options)
         if calculating := [spec.name for spec in self._workflow.rules.tools if spec.calculated]:
             raise DefinitionError((f"{', '.join(calculating)}: {_NO_CALCULATION}",))
-        self._turn = judge_of(self._workflow)
+        # Forge's own pipeline from the reply on, with the caller's loop instead of interpreters.
+        self._turn = pipeline(_written, *judging(self._workflow.compiled).values())
         self.reset(message)
 
     def reset(self, message: str = "") -> None:
         """Start a new task, with nothing done and nothing counted."""
-        self._now = begin(self._turn, self._workflow, message)
+        asked = (User(text=sound(message)),) if message else ()
+        state = State(history=asked, ledger=Ledger(budget=self._workflow.limits.budget(PATIENT)))
+        self._now = Checkpoint(state=state, told=len(asked))
+        self._advance()
 
     @property
     def state(self) -> State:
@@ -103,18 +115,37 @@ class Guardrails:
     @property
     def action(self) -> Action:
         """The current action again. ForgeError after the task was halted."""
-        return self._typed(next_action(self._now))
+        state, ids = self.state, self._now.ids
+        match state.phase:
+            case Awaiting(effect=Send()):
+                added = tuple(_renamed(message, ids) for message in state.history[self._now.told :])
+                return CallModel(added=added, nudges=nudges_of(added, state.ledger, self._now.mistakes))
+            case Awaiting(effect=Execute(calls=calls), batch=batch):
+                later = [call for call in unanswered_calls(batch) if call not in calls]
+                return RunCalls(calls=_calls(calls, ids), rest=_calls(later, ids))
+            case Awaiting(effect=Ask(call=call, problem=problem)):
+                return AskPerson(call=_calls([call], ids)[0], problem=problem)
+            case Done(outcome=outcome):
+                return self._workflow.typed(Finished(outcome=outcome, state=state))
+            case _:
+                raise ForgeError("the task is over; start another with reset()", state)
 
     def hear(self, message: str) -> None:
         """Add a user message. Call it before the model is called; guards may look at the message."""
         self._awaited(Send, "hear can only be called before a model call")
-        self._now = heard(self._now, message)
+        said = User(text=sound(message), turn=self.state.ledger.turn)
+        self._now = replace(self._now, state=self.state.say(said), told=self._now.told + 1)
 
     def check(self, response: object) -> Action:
         """The next action after this response of the model; `reply_of` lists the accepted types."""
         self._awaited(Send, "check can only be called when a reply is due")
         reply = reply_of(response)
-        self._now = replied(self._now, reply)
+        # The server's ids, if they are distinct. Forge numbers calls in the order of the reply, so its n-th new id is
+        # that of the n-th call.
+        given, ledger = [call.id for call in reply.calls], self.state.ledger
+        named = given if all(given) and len({*given}) == len(given) else []
+        ids = {call_id(number): name for number, name in enumerate(named, start=ledger.ids + 1)}
+        self._now = replace(self._now, told=len(self.state.history), ids=ids, mistakes=_mistakes(ledger))
         return self._go(Replied(reply=reply))
 
     def record(
@@ -190,18 +221,29 @@ class Guardrails:
         self._now = replace(found, state=accepted(self._workflow, found.state))
 
     def _awaited(self, kind: type[E], what: str) -> E:
-        effect = awaited(self._now)
+        phase = self.state.phase
+        effect = phase.effect if isinstance(phase, Awaiting) else None
         if isinstance(effect, kind):
             return effect
         now = "the task is over; start another with reset()" if effect is None else f"now: {_ADVICE[type(effect)]}"
         raise ForgeError(f"{what}; {now}", self.state)
 
     def _go(self, outcome: Outcome) -> Action:
-        self._now, action = answered(self._turn, self._now, outcome)
-        return self._typed(action)
+        delivered = deliver(self.state, outcome)
+        if not isinstance(delivered, Success):
+            return Halted(halt=delivered.failure(), state=self.state)
+        self._now = replace(self._now, state=delivered.unwrap())
+        return self._advance()
 
-    def _typed(self, action: Action) -> Action:
-        return self._workflow.typed(action) if isinstance(action, Finished) else action
+    def _advance(self) -> Action:
+        """Run the pipeline until it needs the caller; a turn that is over is followed by the next."""
+        while True:
+            moved = advanced(self._turn, self.state)
+            if not isinstance(moved, Success):
+                return Halted(halt=moved.failure(), state=self.state)
+            self._now = replace(self._now, state=moved.unwrap())
+            if not isinstance(self.state.phase, Ready):
+                return self.action
 
 
 _ADVICE: dict[type, str] = {
@@ -228,172 +270,37 @@ def _result(
             return failed(call.id, error)
 
 
-# ResponseValidator: judges a single reply, using the stage `validate`.
+def _calls(calls: tuple[ToolCall, ...] | list[ToolCall], ids: Mapping[str, str]) -> tuple[Call, ...]:
+    return tuple(Call(id=ids.get(call.id, call.id), name=call.name, text=call.arguments) for call in calls)
 
 
-class ValidationResult(Struct, frozen=True, kw_only=True):
-    """The valid calls, or nudges: one for each invalid call, or one for a reply without a call."""
-
-    tool_calls: tuple[Call, ...] = ()
-    nudges: tuple[Nudge, ...] = ()
-
-    @property
-    def needs_retry(self) -> bool:
-        """Whether the model must be called again."""
-        return not self.tool_calls
-
-    @property
-    def nudge(self) -> Nudge | None:
-        """The first nudge; None if all calls are valid."""
-        return self.nudges[0] if self.nudges else None
+def _renamed(message: Message, ids: Mapping[str, str]) -> Message:
+    match message:
+        case Assistant(calls=calls) if calls:
+            return replace(message, calls=tuple(replace(call, id=ids.get(call.id, call.id)) for call in calls))
+        case Tool(call_id=call_id):
+            return replace(message, call_id=ids.get(call_id, call_id))
+        case _:
+            return message
 
 
-class ResponseValidator:
-    """Finds the calls of a response, also in its text, and checks names and arguments. It is stateless."""
-
-    def __init__(self, tools: Sequence[AnyTool], *, rescue_enabled: bool = True) -> None:
-        made = [one if isinstance(one, Tool) else tool(one) for one in tools_of(tools)]
-        if problems := tuple(problem for one in made for problem in one.problems):
-            raise DefinitionError(problems)
-        rules = Rules(
-            tools=tuple(one.spec for one in made),
-            calls=Calls(rescue_enabled=rescue_enabled),
-            limits=Limits(max_retries_per_step=PATIENT, max_tool_errors=PATIENT),
-        )
-        self._stage = validate(rules)
-
-    def validate(self, response: object) -> ValidationResult:
-        """The result for this response; `reply_of` lists the accepted types."""
-        state: State = self._stage(State(history=()).to(Answered(reply=reply_of(response)))).unwrap()
-        if not isinstance(state.phase, Vetted):
-            return ValidationResult(nudges=nudges_of(state.history, Checkpoint(state=state)))
-        return ValidationResult(
-            tool_calls=tuple(Call(id=c.id, name=c.name, text=c.arguments) for c in state.phase.calls)
-        )
+def _mistakes(ledger: Ledger) -> dict[Counter, int]:
+    return {counter: mistake_count(ledger, counter) for counter in COUNTERS}
 
 
-# StepEnforcer: steps and prerequisites of a task, using the guards.
-
-
-class StepCheck(Struct, frozen=True, kw_only=True):
-    """One nudge for each call that may not run yet; empty if all may."""
-
-    nudges: tuple[Nudge, ...] = ()
-
-    @property
-    def needs_nudge(self) -> bool:
-        """Whether the calls are refused."""
-        return bool(self.nudges)
-
-    @property
-    def nudge(self) -> Nudge | None:
-        """The first nudge; None if the calls may run."""
-        return self.nudges[0] if self.nudges else None
-
-
-class StepEnforcer:
-    """The required steps and prerequisites of one task: which are done, and which calls are allowed now."""
-
-    def __init__(
-        self,
-        required_steps: Sequence[str],
-        terminal_tools: Iterable[str],
-        tool_prerequisites: Mapping[str, Sequence[str | Prerequisite]] | None = None,
-        *,
-        max_premature_attempts: int = 3,
-        max_prereq_violations: int = 2,
-    ) -> None:
-        needed = tool_prerequisites or {}
-        ends = dict.fromkeys(terminal_tools)
-        names = dict.fromkeys((*required_steps, *needed, *ends))
-        self._rules = Rules(
-            tools=tuple(
-                ToolSpec(
-                    name=name,
-                    description="",
-                    parameters=Raw(b'{"type":"object"}'),
-                    effect="terminal" if name in ends else "write",
-                    prerequisites=tuple(
-                        Prerequisite(tool=one) if isinstance(one, str) else one for one in needed.get(name, ())
-                    ),
-                )
-                for name in names
-            ),
-            required=tuple(required_steps),
-            limits=Limits(max_premature_attempts=PATIENT, max_prereq_violations=PATIENT),
-        )
-        self._limits = (max_premature_attempts, max_prereq_violations)
-        self._state = State(history=())
-
-    def check(self, calls: Sequence[Call]) -> StepCheck:
-        """Check for premature calls of terminal tools. Each repetition counts, and makes the nudge sterner."""
-        return self._ask(required_steps(self._rules), calls)
-
-    def check_prerequisites(self, calls: Sequence[Call]) -> StepCheck:
-        """Check for missing prerequisites, before any of these calls has run."""
-        return self._ask(prerequisites(self._rules), calls)
-
-    def _ask(self, guard: Guard, calls: Sequence[Call]) -> StepCheck:
-        made = tuple(ToolCall(id=call.id, name=call.name, arguments=call.text) for call in calls)
-        verdict = guard(self._state, made)
-        if isinstance(verdict, Stop) or not verdict:
-            return StepCheck()
-        self._state = replace(self._state, ledger=with_mistakes(self._ledger, verdict))
-        tier = mistake_count(self._ledger, mistake_of(verdict[0].wrong).counter)
-        answers = zip(calls, refusals(verdict, made, render, whole=True), strict=True)
-        return StepCheck(
-            nudges=tuple(
-                Nudge(role="tool", content=a.text, kind=a.kind, tier=tier, call_id=a.call_id, tool=call.name)
-                for call, a in answers
-            )
-        )
-
-    def record(self, tool_name: str, args: Mapping[str, object] | None = None) -> None:
-        """Note that the tool succeeded with these arguments."""
-        done = Success(name=tool_name, arguments=msgspec.json.encode(args or {}).decode())
-        self._state = self._state.note(successes=(*self._ledger.successes, done))
-
-    def reset_premature(self) -> None:
-        """Reset the count of premature terminal calls."""
-        self._state = self._state.note(premature=0)
-
-    def reset_prereq_violations(self) -> None:
-        """Reset the count of missing prerequisites."""
-        self._state = self._state.note(prerequisite_violations=0)
-
-    @property
-    def _ledger(self) -> Ledger:
-        return self._state.ledger
-
-    @property
-    def premature_attempts(self) -> int:
-        """How often in a row a terminal tool was called prematurely."""
-        return self._ledger.premature
-
-    @property
-    def premature_exhausted(self) -> bool:
-        """Whether that is more than the limit."""
-        return self._ledger.premature > self._limits[0]
-
-    @property
-    def prereq_violations(self) -> int:
-        """How often in a row prerequisites were missing."""
-        return self._ledger.prerequisite_violations
-
-    @property
-    def prereq_exhausted(self) -> bool:
-        """Whether that is more than the limit."""
-        return self._ledger.prerequisite_violations > self._limits[1]
-
-    @property
-    def completed_steps(self) -> tuple[str, ...]:
-        """The tools that have succeeded, without duplicates, in the order of their first success."""
-        return completed(self._ledger)
-
-    def pending(self) -> tuple[str, ...]:
-        """The required steps that have not succeeded yet."""
-        return pending(self._rules, self._ledger)
-
-    def is_satisfied(self) -> bool:
-        """Whether all required steps have succeeded."""
-        return not self.pending()
+def nudges_of(added: History, ledger: Ledger, before: Mapping[Counter, int]) -> tuple[Nudge, ...]:
+    """The corrective messages among these; `before` counts the consecutive mistakes before them."""
+    now = _mistakes(ledger)
+    # A usable reply sets `retries` to zero before a guard objects to its calls, so that a count may end where it was.
+    changed = [count for counter, count in now.items() if count != before.get(counter, 0)]
+    tier = max(filter(None, changed), default=max(now.values()))
+    found = []
+    for one in (message for message in added if is_nudge(message)):
+        match one:
+            case User(text=text, kind=kind):
+                found.append(Nudge(role="user", content=text, kind=kind, tier=tier))
+            case Tool(text=text, kind=kind, call_id=answers, name=name):
+                found.append(Nudge(role="tool", content=text, kind=kind, tier=tier, call_id=answers, tool=name))
+            case _:
+                pass
+    return tuple(found)
