@@ -47,7 +47,7 @@ from stages.objection import (
 from stages.offer import offered_tools
 from stages.options import unfit_function
 from stages.order import current_successes, obstacle, value_of
-from stages.progress import answered_differently, times_answered, turns_written
+from stages.progress import Made, made
 from stages.repair.decoding import decode
 from stages.rules import (
     Rules,
@@ -449,10 +449,9 @@ def repetition(rules: Rules) -> Guard:
         ledger = state.ledger
         if most is None or not (ledger.attempts or ((rules.unruled or most == 1) and ledger.successes)):
             return []
-        made = (
-            (call, _times(call, state, written=call.name in once, most=most)) for call in calls if call.name in bound
-        )
-        again = [(call, count) for call, count in made if count >= limit[call.name]]
+        earlier = [(call, made(ledger, call)) for call in calls if call.name in bound]
+        counted = [(call, one, _times(one, state, written=call.name in once, most=most)) for call, one in earlier]
+        again = [(call, one.answers, count) for call, one, count in counted if count >= limit[call.name]]
         # Only writes that are pending steps are suggested to a model that is stuck.
         left = pending(rules, ledger) if again else []
         may = offered_tools(rules, state) if again else ()
@@ -467,28 +466,26 @@ def repetition(rules: Rules) -> Guard:
                     values=()
                     if unknown_outcome(bound[call.name], ledger)
                     else values_to_try(bound[call.name], state)[:_PROPOSED_CALLS],
-                    written=call.name in once and answered_differently(ledger, call.name, call.arguments),
+                    written=call.name in once and answers > 1,
                     words=welcomes_words(rules, ledger),
                 ),
             )
-            for call, count in again
+            for call, answers, count in again
         ]
 
     return guard
 
 
-def _times(call: ToolCall, state: State, *, written: bool, most: int) -> int:
+def _times(earlier: Made, state: State, *, written: bool, most: int) -> int:
     """How often the call was made without anything new; for a write, how often since the last user message.
 
     If the maximum is one, a look-up that was made once with nothing new since counts too.
     """
-    answered = times_answered(state.ledger, call.name, call.arguments)
-    turns = turns_written(state.ledger, call.name, call.arguments) if written or most == 1 else ()
-    turns = turns if written else turns[:1]
-    if len(turns) <= answered:
-        return answered
+    turns = earlier.turns if written else earlier.turns[:1] if most == 1 else ()
+    if len(turns) <= earlier.answered:
+        return earlier.answered
     asked = next((m.turn for m in reversed(state.history) if is_user_input(m)), 0)
-    return max(answered, sum(turn > asked for turn in turns))
+    return max(earlier.answered, sum(turn > asked for turn in turns))
 
 
 # Calculated: no call with an invalid calculation, or one with numbers that nobody gave.

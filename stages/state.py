@@ -289,28 +289,31 @@ def missing_stage(phase: Phase) -> str:
 class Success(Struct, frozen=True, kw_only=True, gc=False):
     """A successful call; steps and prerequisites are judged by these.
 
-    `answer` holds the digests of its result and of the call, in hexadecimal; `turn` is the model call that made it.
+    `call` and `answer` are digests: of the call, and of the call with its result (`stages.progress`). `turn` is the
+    model call that made it.
     `listed` are the values that other tools must be called with. `passed`: an order rule says which results of the tool
     count (`Use.counts_if`), and this one does.
     """
 
     name: str
     arguments: str
-    answer: str = ""
+    call: bytes = b""
+    answer: bytes = b""
     turn: int = 0
     listed: tuple[Listed, ...] = ()
     passed: bool = False
 
 
 class Attempt(Struct, frozen=True, kw_only=True, gc=False):
-    """A call without progress. `answer` is the digest of its result; empty if it was refused or raised.
+    """A call without progress, with the digests of a `Success`. `answer` is empty if it was refused or raised.
 
     Which of these ran and failed is in the history: the `status` of its `Tool` message (`stages.message.FAILURES`).
     """
 
     name: str
     arguments: str
-    answer: str = ""
+    call: bytes = b""
+    answer: bytes = b""
     turn: int = 0
 
 
@@ -350,7 +353,7 @@ class Ledger(Struct, frozen=True, kw_only=True, gc=False):
     attempts: tuple[Attempt, ...] = ()
     """The calls without progress, over the whole run."""
     seen: bytes = b""
-    """The digests of the calls that succeeded since the last compaction, 16 bytes each (`Success.answer`)."""
+    """The digests of the calls that succeeded since the last compaction, `call` and `answer` of each."""
     prompt_size: int = 0
     """Characters of the last prompt, by `message.size`."""
     fallback: str = ""
@@ -454,7 +457,7 @@ def known_messages(history: History, length: int, last: Message | None) -> int:
     return length if 0 < length <= len(history) and history[length - 1] is last else 0
 
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 """The version of the State's JSON form (`stages.saved`)."""
 
 
