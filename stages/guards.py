@@ -53,7 +53,6 @@ from stages.rules import (
     Rules,
     denied,
     listed_values_left,
-    missing_by_call,
     missing_prerequisites,
     outdated,
     pending,
@@ -121,12 +120,12 @@ def prerequisites(rules: Rules) -> Guard:
 
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
         ledger = state.ledger
-        dependents = [call for call in calls if call.name in dependent]
-        if not dependents:
-            return []
-        missing = missing_by_call(rules, ledger)
-        unmet_by_call = [(call, missing(dependent[call.name], call.arguments)) for call in dependents]
-        early = [(call, unmet) for call, unmet in unmet_by_call if unmet]
+        early = [
+            (call, unmet)
+            for call in calls
+            if (tool := dependent.get(call.name))
+            and (unmet := missing_prerequisites(rules, tool, call.arguments, ledger))
+        ]
         attempts = ledger.prerequisite_violations + 1
         if early and attempts > rules.limits.max_prereq_violations:
             call, unmet = early[0]

@@ -15,7 +15,7 @@ from stages.order import Use, argument_value, current_successes, judged_tools, o
 from stages.progress import RepeatPolicy
 from stages.rescue.found import Family, Format
 from stages.state import Ledger, Listed, Spoken, State, Success, known_messages
-from stages.tool import RECALL, ToolEffect, ToolSpec
+from stages.tool import RECALL, Prerequisite, ToolEffect, ToolSpec
 
 # Named tools: those that the user or a tool's error has named in this run.
 
@@ -350,36 +350,16 @@ def repeat_policy(rules: Rules) -> RepeatPolicy:
 
 def missing_prerequisites(rules: Rules, tool: ToolSpec, arguments: str | None, ledger: Ledger) -> tuple[str, ...]:
     """The prerequisites of a call that no earlier success meets; if `arguments` is None, by name alone."""
-    return missing_by_call(rules, ledger)(tool, arguments) if tool.prerequisites else ()
+    done = current_successes(rules.order, ledger.successes) if tool.prerequisites else ()
+    return tuple([needed.tool for needed in tool.prerequisites if not _is_met(needed, arguments, done)])
 
 
-def missing_by_call(rules: Rules, ledger: Ledger) -> Callable[[ToolSpec, str | None], tuple[str, ...]]:
-    """The same as a function for any number of calls, which reads each success only once."""
-    done = current_successes(rules.order, ledger.successes)
-    read = dict[tuple[str, str | None], tuple[set[bytes | None], Iterator[bytes | None]]]()
-
-    def met(name: str, key: str | None, wanted: bytes | None) -> bool:
-        successes = (argument_value(success.arguments, key) for success in done if success.name == name)
-        values, unread = read.setdefault((name, key), (set(), successes))
-        if wanted in values:
-            return True
-        # The first match is enough: a long run is not read to its end.
-        for value in unread:
-            values.add(value)
-            if value == wanted:
-                return True
-        return False
-
-    def missing(tool: ToolSpec, arguments: str | None) -> tuple[str, ...]:
-        unmet = []
-        for needed in tool.prerequisites:
-            key = None if arguments is None else needed.match_arg
-            wanted = argument_value(arguments or "{}", key)
-            if (key is not None and wanted is None) or not met(needed.tool, key, wanted):
-                unmet.append(needed.tool)
-        return tuple(unmet)
-
-    return missing
+def _is_met(needed: Prerequisite, arguments: str | None, done: tuple[Success, ...]) -> bool:
+    same = [success.arguments for success in done if success.name == needed.tool]
+    if arguments is None or needed.match_arg is None:
+        return bool(same)
+    wanted = argument_value(arguments, needed.match_arg)
+    return wanted is not None and any(argument_value(one, needed.match_arg) == wanted for one in same)
 
 
 def unknown_outcome(tool: ToolSpec, ledger: Ledger) -> ToolCall | None:
