@@ -29,6 +29,7 @@ from stages.seen import (
     name_words,
     number_counts,
     percentage_counts,
+    shows,
     unseen_values,
 )
 from stages.state import State
@@ -420,7 +421,7 @@ def _made_up(tool: ToolSpec, bound: Calculated, operands: tuple[Operand, ...], s
     doubted = [
         o
         for o in operands
-        if as_json_number(o.value) in left and not said.shows(as_json_number(o.value)) and not _known(o, operands)
+        if as_json_number(o.value) in left and not shows(said, as_json_number(o.value)) and not _known(o, operands)
     ]
     others = {o: [*_written_otherwise(o)] for o in doubted}
     lacking = unseen_values([value for values in others.values() for value in values], anywhere, state)
@@ -428,7 +429,7 @@ def _made_up(tool: ToolSpec, bound: Calculated, operands: tuple[Operand, ...], s
         dict.fromkeys(
             str(as_json_number(o.value))
             for o, values in others.items()
-            if all(value in lacking and not said.shows(value) for value in values)
+            if all(value in lacking and not shows(said, value) for value in values)
         )
     )
 

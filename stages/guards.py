@@ -68,7 +68,7 @@ from stages.seen import (
     everything_given,
     given_latest_first,
     is_own,
-    possible_sources,
+    is_source,
     ungrounded_values,
     values_given_by,
 )
@@ -372,7 +372,7 @@ def _instead(bound: Grounded, value: Json, state: State, *, optional: bool) -> t
     alike = dict[tuple[Json, str], None]()
     named = dict[tuple[Json, str], None]()
     for one in given_latest_first(state):
-        if not one.tool or not possible_sources(bound, (one,)):
+        if not one.tool or not is_source(one, bound):
             continue
         known = [(n, leaf) for n, leaf in values_given_by(one) if n or leaf is not one.text]
         for name, leaf in reversed(known):

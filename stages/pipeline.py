@@ -105,12 +105,14 @@ def advance(turn: Stage, state: State) -> Result[State, Halt]:
     """
     moved = turn(state)
     match moved:
-        case Failure() | Success(State(phase=Awaiting() | Done())):
+        case Success(State(phase=Awaiting() | Done())):
             return moved
         case Success(State(phase=Ready())) if not isinstance(state.phase, Ready):
             return moved
+        case Success(after):
+            raise StuckError(after)
         case _:
-            raise StuckError(moved.unwrap())
+            return moved
 
 
 @overload

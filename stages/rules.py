@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from stages._later import LazyPattern
 from stages.effect import Budget, Price
-from stages.message import FAILURES, Tool, ToolCall, is_user_input, outcome_of
+from stages.message import FAILURES, Message, Tool, ToolCall, is_user_input, outcome_of
 from stages.options import AtLeastOne, Count, Options, Positive, Seconds
 from stages.order import Use, argument_value, current_successes, judged_tools, obstacle, underused_tools, values_left
 from stages.progress import RepeatPolicy
 from stages.rescue.found import Family, Format
-from stages.state import Ledger, Listed, Spoken, State, Success, known_messages
+from stages.state import Indexed, Ledger, Listed, State, Success
 from stages.tool import RECALL, Prerequisite, ToolEffect, ToolSpec
 
 # Named tools: those that the user or a tool's error has named in this run.
@@ -23,41 +23,36 @@ _WORDS = LazyPattern(r"[a-z0-9]+")
 _PARTS = LazyPattern(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 
 
-def named_tools(names: Iterable[str], state: State) -> frozenset[str]:
+def named_tools(names: Collection[str], state: State) -> frozenset[str]:
     """The tools that were named: in a tool's error, or with every word of the name in the user's message.
 
     "Cancel the order if it is late" names `cancel_order`; "report on order 7" does not. An error such as "call
     confirm_address first" counts, because the tool's author wrote it. A result does not: it may contain a stranger's
     email. Nor do forge's own corrections, which list tools.
     """
-    wanted = frozenset(names)
-    if not wanted:
-        return wanted
-    known, before = _known(wanted, state)
-    history = state.history[known:]
-    errors = [m.text for m in history if isinstance(m, Tool) and _failed(m)]
-    asked = [_WORDS.compiled.findall(m.text.lower()) for m in history if is_user_input(m)]
-    left = wanted.difference(before.named)
-    found = {name for name in left if _in_errors(name, errors) or any(_all_in(name, said) for said in asked)}
-    return wanted & found.union(before.named)
+    named = _spoken(names, state).values if names else ()
+    return named[-1] if named else frozenset()
 
 
 def with_spoken(names: Collection[str], state: State) -> State:
     """The state with a memo of which of these tools were named so far."""
-    spoken = Spoken(
-        tools=tuple(names),
-        length=len(state.history),
-        last=state.history[-1] if state.history else None,
-        named=tuple(sorted(named_tools(names, state))),
-    )
-    return replace(state, memo=replace(state.memo, spoken=spoken))
+    return replace(state, memo=replace(state.memo, spoken=_spoken(names, state)))
 
 
-def _known(names: Collection[str], state: State) -> tuple[int, Spoken]:
-    """The memo about these tools, and the number of messages it covers: 0 if it lacks one of the tools."""
-    spoken = state.memo.spoken
-    known = known_messages(state.history, spoken.length, spoken.last) if {*spoken.tools}.issuperset(names) else 0
-    return known, spoken if known else Spoken()
+def _spoken(names: Collection[str], state: State) -> Indexed[frozenset[str]]:
+    def named(message: Message, before: frozenset[str] | None) -> frozenset[str]:
+        return (before or frozenset()).union(_named_by(message, names))
+
+    return state.memo.spoken.extended(state.history, named, key="\n".join(names))
+
+
+def _named_by(message: Message, names: Collection[str]) -> list[str]:
+    if is_user_input(message):
+        words = _WORDS.compiled.findall(message.text.lower())
+        return [name for name in names if _all_in(name, words)]
+    if isinstance(message, Tool) and _failed(message):
+        return [name for name in names if _is_in(name, message.text)]
+    return []
 
 
 def _failed(answer: Tool) -> bool:
@@ -68,10 +63,9 @@ def _failed(answer: Tool) -> bool:
     return answer.status in FAILURES and outcome_of(answer) in FAILURES
 
 
-def _in_errors(name: str, errors: Iterable[str]) -> bool:
-    whole = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+def _is_in(name: str, error: str) -> bool:
     # Most errors do not contain the name at all, which `in` finds out many times faster.
-    return any(name in error and whole.search(error) for error in errors)
+    return name in error and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", error) is not None
 
 
 def _all_in(name: str, said: list[str]) -> bool:
