@@ -1,6 +1,6 @@
 """Guards: pure functions of a batch of calls and the state before it that object to calls."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TypeGuard
 
@@ -20,7 +20,7 @@ from stages.arithmetic import (
 from stages.budget import over_budget
 from stages.candidates import placeholder_arguments, values_to_try
 from stages.halt import PrerequisitesSkipped, StepsSkipped
-from stages.message import Assistant, Kind, Tool, ToolCall, is_user_input
+from stages.message import Kind, Tool, ToolCall, is_user_input, messages_with_calls
 from stages.nudges import asked_back
 from stages.objection import (
     Custom,
@@ -268,33 +268,25 @@ def of_both(check: CompletionCheck) -> CheckOfResults:
 
 def past_calls(state: State) -> tuple[PastCall, ...]:
     """The successful calls, in order, with results that compaction cut, if they can be recalled."""
-    return tuple(_past_calls(state))
-
-
-def _past_calls(state: State) -> Iterator[PastCall]:
     cut = {entry.call_id: entry for entry in state.cleared}
     here = {message.call_id for message in state.history if isinstance(message, Tool)}
-    for entry in state.cleared:
-        if entry.call_id not in here and entry.status == "succeeded":
-            yield PastCall(
-                tool=entry.name,
-                arguments=MappingProxyType(_decoded_arguments(entry.arguments)),
-                result=value_of(entry.text),
-            )
-    made: dict[str, str] = {}
-    for message in state.history:
+    found = [
+        _past_call(e.name, e.arguments, e.text)
+        for e in state.cleared
+        if e.call_id not in here and e.status == "succeeded"
+    ]
+    for message, call in messages_with_calls(state.history):
         match message:
-            case Assistant(calls=calls):
-                made.update((call.id, call.arguments) for call in calls)
             case Tool(kind=Kind.TOOL_RESULT, status="succeeded", name=name, call_id=call_id) if name != RECALL.name:
                 text = cut[call_id].text if call_id in cut else message.text
-                yield PastCall(
-                    tool=name,
-                    arguments=MappingProxyType(_decoded_arguments(made.get(call_id, "{}"))),
-                    result=value_of(text),
-                )
+                found.append(_past_call(name, call.arguments if call else "{}", text))
             case _:
                 pass
+    return tuple(found)
+
+
+def _past_call(tool: str, arguments: str, result: str) -> PastCall:
+    return PastCall(tool=tool, arguments=MappingProxyType(_decoded_arguments(arguments)), result=value_of(result))
 
 
 _argument_values: msgspec.json.Decoder[dict[str, object]] = msgspec.json.Decoder(dict[str, object])

@@ -171,6 +171,7 @@ def _in_word(character: str) -> bool:
 
 
 _CHUNK = LazyPattern(r"[^\s\"()\[\]{}<>:;=|]+")
+_DIGIT = LazyPattern(r"\d")
 _NUMBER = LazyPattern(r"([-+]?)(?:[^\W\d_]{0,2}[$€£¥])?(\d[\d.,'_]*?)(?:[$€£¥%‰°]|[^\W\d_]{1,3})?")
 _PERCENTAGE = LazyPattern(r"(?<![\d.,])(\d[\d.,'_]{0,40}) ?(?:%|per ?cent\b)")
 _CODE = LazyPattern(r"0\d\d")
@@ -180,8 +181,8 @@ _GROUPED = LazyPattern(r"\d{1,3}(?:([.,'_])\d{3})(?:\1\d{3}){0,10}(?:[.,]\d{1,40
 
 def _numbers_in(text: str) -> Iterator[Decimal]:
     """Every number in a normalized text, in each way it can be read, with repetitions; not those in ids and dates."""
-    for found in _CHUNK.compiled.finditer(text):
-        chunk = found[0].strip(".,!?*`'/#~+±≈≤≥").rstrip("-,.")
+    for found in filter(_DIGIT.compiled.search, _CHUNK.compiled.findall(text)):
+        chunk = found.strip(".,!?*`'/#~+±≈≤≥").rstrip("-,.")
         if len(chunk) <= _LONGEST:
             yield from _readings(chunk) or _listed(chunk) or _counted(chunk)
 
