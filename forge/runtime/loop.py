@@ -114,20 +114,18 @@ async def drive(
         # What has come back is written down first: it may have ended the run, and the rules judge it.
         if is_set(cancel) and not isinstance(state.phase, Executed):
             return told.halted(cancelled(interrupt(state)))
-        match advanced(turn, state):
-            case Success(after):
-                told.moved(state, after)
-                state = after
-            case Failure(halt):
-                return told.halted(Halted(halt=halt, state=state))
+        moved = advanced(turn, state)
+        if not isinstance(moved, Success):
+            return told.halted(Halted(halt=moved.failure(), state=state))
+        before, state = state, moved.unwrap()
+        told.moved(before, state)
         match state.phase:
             case Done(outcome=outcome):
                 return Success(Finished(outcome=outcome, state=state))
             case Awaiting(effect=effect):
-                match await performed(effect, state, interpret, told, cancel=cancel, keep=keep):
-                    case Success(after):
-                        state = after
-                    case Failure(end):
-                        return told.halted(end)
+                arrived = await performed(effect, state, interpret, told, cancel=cancel, keep=keep)
+                if not isinstance(arrived, Success):
+                    return told.halted(arrived.failure())
+                state = arrived.unwrap()
             case _:
                 pass  # the turn is over, the next begins
