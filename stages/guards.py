@@ -53,6 +53,7 @@ from stages.rules import (
     Rules,
     denied,
     listed_values_left,
+    missing_by_call,
     missing_prerequisites,
     outdated,
     pending,
@@ -120,11 +121,11 @@ def prerequisites(rules: Rules) -> Guard:
 
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
         ledger = state.ledger
+        missing = missing_by_call(rules, ledger)
         early = [
             (call, unmet)
             for call in calls
-            if (tool := dependent.get(call.name))
-            and (unmet := missing_prerequisites(rules, tool, call.arguments, ledger))
+            if (tool := dependent.get(call.name)) and (unmet := missing(tool, call.arguments))
         ]
         attempts = ledger.prerequisite_violations + 1
         if early and attempts > rules.limits.max_prereq_violations:

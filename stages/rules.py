@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from types import MappingProxyType
 from typing import Literal, assert_never
 
@@ -344,16 +345,25 @@ def repeat_policy(rules: Rules) -> RepeatPolicy:
 
 def missing_prerequisites(rules: Rules, tool: ToolSpec, arguments: str | None, ledger: Ledger) -> tuple[str, ...]:
     """The prerequisites of a call that no earlier success meets; if `arguments` is None, by name alone."""
-    done = current_successes(rules.order, ledger.successes) if tool.prerequisites else ()
-    return tuple([needed.tool for needed in tool.prerequisites if not _is_met(needed, arguments, done)])
+    return missing_by_call(rules, ledger)(tool, arguments) if tool.prerequisites else ()
 
 
-def _is_met(needed: Prerequisite, arguments: str | None, done: tuple[Success, ...]) -> bool:
-    same = [success.arguments for success in done if success.name == needed.tool]
-    if arguments is None or needed.match_arg is None:
-        return bool(same)
-    wanted = argument_value(arguments, needed.match_arg)
-    return wanted is not None and any(argument_value(one, needed.match_arg) == wanted for one in same)
+def missing_by_call(rules: Rules, ledger: Ledger) -> Callable[[ToolSpec, str | None], tuple[str, ...]]:
+    """The same as a function for any number of calls, which reads each success only once."""
+    done = current_successes(rules.order, ledger.successes)
+
+    @cache
+    def values(name: str, key: str | None) -> set[bytes | None]:
+        same = [success.arguments for success in done if success.name == name]
+        return {None if key is None else argument_value(arguments, key) for arguments in same}
+
+    def is_met(needed: Prerequisite, arguments: str | None) -> bool:
+        if arguments is None or needed.match_arg is None:
+            return bool(values(needed.tool, None))
+        wanted = argument_value(arguments, needed.match_arg)
+        return wanted is not None and wanted in values(needed.tool, needed.match_arg)
+
+    return lambda tool, arguments: tuple([one.tool for one in tool.prerequisites if not is_met(one, arguments)])
 
 
 def unknown_outcome(tool: ToolSpec, ledger: Ledger) -> ToolCall | None:
