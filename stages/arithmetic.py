@@ -11,7 +11,7 @@ from stages.objection import Miscalculation, NoCalculation, NumberAlone, Numbers
 from stages.repair.decoding import decode_or
 from stages.schema import Check, Fits, Misfit, checker
 from stages.schema.value import Json
-from stages.seen import evidence, unseen_values
+from stages.seen import evidence, shows, unseen_values
 from stages.state import State
 from stages.tool import Calculated, Grounded, ToolSpec
 
@@ -304,7 +304,7 @@ def _made_up(tool: ToolSpec, bound: Calculated, operands: tuple[Operand, ...], s
     doubted = [
         o
         for o in operands
-        if as_json_number(o.value) in left and not said.shows(as_json_number(o.value)) and not _known(o, operands)
+        if as_json_number(o.value) in left and not shows(said, as_json_number(o.value)) and not _known(o, operands)
     ]
     others = {o: [*_written_otherwise(o)] for o in doubted}
     lacking = unseen_values([value for values in others.values() for value in values], anywhere, state)
@@ -312,7 +312,7 @@ def _made_up(tool: ToolSpec, bound: Calculated, operands: tuple[Operand, ...], s
         dict.fromkeys(
             str(as_json_number(o.value))
             for o, values in others.items()
-            if all(value in lacking and not said.shows(value) for value in values)
+            if all(value in lacking and not shows(said, value) for value in values)
         )
     )
 

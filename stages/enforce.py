@@ -29,9 +29,8 @@ from stages.objection import (
 )
 from stages.options import OptionError, checked
 from stages.pipeline import Stage, name_of, on
-from stages.progress import attempts_since_progress
+from stages.progress import made
 from stages.rules import OnViolation
-from stages.schema.canonical_json import canonical
 from stages.state import Edited, Ready, State, Vetted
 
 _Keep = Callable[[State, tuple[ToolCall, ...]], tuple[tuple[ToolCall, ...], str]]
@@ -108,6 +107,5 @@ def _asked(guard: Guard, state: State, calls: tuple[ToolCall, ...]) -> Verdict:
 
 def _came_back(state: State, objections: Sequence[Objection], calls: tuple[ToolCall, ...]) -> bool:
     """Whether a call without an objection was already refused because of another one, since the last progress."""
-    before = {(a.name, canonical(a.arguments)) for a in attempts_since_progress(state.ledger) if not a.answer}
     wrong = {objection.call.id for objection in objections if objection.call}
-    return bool(before) and any((c.name, canonical(c.arguments)) in before for c in calls if c.id not in wrong)
+    return any(made(state.ledger, call).refused for call in calls if call.id not in wrong)

@@ -73,11 +73,8 @@ def unanswered_calls(batch: Batch) -> tuple[ToolCall, ...]:
 
 def _answers(batch: Batch) -> Sequence[tuple[ToolCall, CallResult]]:
     """Each call that has a result, with it, in the order in which the model made them."""
-    calls = batch.calls
-    if len(calls) == 1 == len(batch.results):
-        return ((calls[0], batch.results[0]),)
     results = {result.call_id: result for result in batch.results}
-    return [(call, results[call.id]) for call in calls if call.id in results]
+    return [(call, results[call.id]) for call in batch.calls if call.id in results]
 
 
 Specs = Mapping[str, ToolSpec]

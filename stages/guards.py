@@ -1,7 +1,7 @@
 """Guards: pure functions of a batch of calls and the state before it that object to calls."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TypeGuard
 
@@ -21,7 +21,7 @@ from stages.arithmetic import (
 from stages.budget import over_budget
 from stages.candidates import placeholder_arguments, values_to_try
 from stages.halt import PrerequisitesSkipped, StepsSkipped
-from stages.message import Assistant, Kind, Tool, ToolCall, is_user_input
+from stages.message import Kind, Tool, ToolCall, is_user_input, messages_with_calls
 from stages.nudges import asked_back
 from stages.objection import (
     Custom,
@@ -48,7 +48,7 @@ from stages.objection import (
 from stages.offer import offered_tools
 from stages.options import unfit_function
 from stages.order import current_successes, obstacle, value_of
-from stages.progress import answered_differently, times_answered, turns_written
+from stages.progress import Made, made
 from stages.repair.decoding import decode
 from stages.rules import (
     Rules,
@@ -71,7 +71,7 @@ from stages.seen import (
     everything_given,
     given_latest_first,
     is_own,
-    possible_sources,
+    is_source,
     ungrounded_values,
     unseen_values,
     values_given_by,
@@ -124,12 +124,12 @@ def prerequisites(rules: Rules) -> Guard:
 
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
         ledger = state.ledger
-        dependents = [call for call in calls if call.name in dependent]
-        if not dependents:
-            return []
         missing = missing_by_call(rules, ledger)
-        unmet_by_call = [(call, missing(dependent[call.name], call.arguments)) for call in dependents]
-        early = [(call, unmet) for call, unmet in unmet_by_call if unmet]
+        early = [
+            (call, unmet)
+            for call in calls
+            if (tool := dependent.get(call.name)) and (unmet := missing(tool, call.arguments))
+        ]
         attempts = ledger.prerequisite_violations + 1
         if early and attempts > rules.limits.max_prereq_violations:
             call, unmet = early[0]
@@ -272,33 +272,25 @@ def of_both(check: CompletionCheck) -> CheckOfResults:
 
 def past_calls(state: State) -> tuple[PastCall, ...]:
     """The successful calls, in order, with results that compaction cut, if they can be recalled."""
-    return tuple(_past_calls(state))
-
-
-def _past_calls(state: State) -> Iterator[PastCall]:
     cut = {entry.call_id: entry for entry in state.cleared}
     here = {message.call_id for message in state.history if isinstance(message, Tool)}
-    for entry in state.cleared:
-        if entry.call_id not in here and entry.status == "succeeded":
-            yield PastCall(
-                tool=entry.name,
-                arguments=MappingProxyType(_decoded_arguments(entry.arguments)),
-                result=value_of(entry.text),
-            )
-    made: dict[str, str] = {}
-    for message in state.history:
+    found = [
+        _past_call(e.name, e.arguments, e.text)
+        for e in state.cleared
+        if e.call_id not in here and e.status == "succeeded"
+    ]
+    for message, call in messages_with_calls(state.history):
         match message:
-            case Assistant(calls=calls):
-                made.update((call.id, call.arguments) for call in calls)
             case Tool(kind=Kind.TOOL_RESULT, status="succeeded", name=name, call_id=call_id) if name != RECALL.name:
                 text = cut[call_id].text if call_id in cut else message.text
-                yield PastCall(
-                    tool=name,
-                    arguments=MappingProxyType(_decoded_arguments(made.get(call_id, "{}"))),
-                    result=value_of(text),
-                )
+                found.append(_past_call(name, call.arguments if call else "{}", text))
             case _:
                 pass
+    return tuple(found)
+
+
+def _past_call(tool: str, arguments: str, result: str) -> PastCall:
+    return PastCall(tool=tool, arguments=MappingProxyType(_decoded_arguments(arguments)), result=value_of(result))
 
 
 _argument_values: msgspec.json.Decoder[dict[str, object]] = msgspec.json.Decoder(dict[str, object])
@@ -376,7 +368,7 @@ def _instead(bound: Grounded, value: Json, state: State, *, optional: bool) -> t
     alike = dict[tuple[Json, str], None]()
     named = dict[tuple[Json, str], None]()
     for one in given_latest_first(state):
-        if not one.tool or not possible_sources(bound, (one,)):
+        if not one.tool or not is_source(one, bound):
             continue
         known = [(n, leaf) for n, leaf in values_given_by(one) if n or leaf is not one.text]
         for name, leaf in reversed(known):
@@ -520,10 +512,9 @@ def repetition(rules: Rules) -> Guard:
         ledger = state.ledger
         if most is None or not (ledger.attempts or ((rules.unruled or most == 1) and ledger.successes)):
             return []
-        made = (
-            (call, _times(call, state, written=call.name in once, most=most)) for call in calls if call.name in bound
-        )
-        again = [(call, count) for call, count in made if count >= limit[call.name]]
+        earlier = [(call, made(ledger, call)) for call in calls if call.name in bound]
+        counted = [(call, one, _times(one, state, written=call.name in once, most=most)) for call, one in earlier]
+        again = [(call, one.answers, count) for call, one, count in counted if count >= limit[call.name]]
         # Only writes that are pending steps are suggested to a model that is stuck.
         left = pending(rules, ledger) if again else []
         may = offered_tools(rules, state) if again else ()
@@ -538,28 +529,26 @@ def repetition(rules: Rules) -> Guard:
                     values=()
                     if unknown_outcome(bound[call.name], ledger)
                     else values_to_try(bound[call.name], state)[:_PROPOSED_CALLS],
-                    written=call.name in once and answered_differently(ledger, call.name, call.arguments),
+                    written=call.name in once and answers > 1,
                     words=welcomes_words(rules, ledger),
                 ),
             )
-            for call, count in again
+            for call, answers, count in again
         ]
 
     return guard
 
 
-def _times(call: ToolCall, state: State, *, written: bool, most: int) -> int:
+def _times(earlier: Made, state: State, *, written: bool, most: int) -> int:
     """How often the call was made without anything new; for a write, how often since the last user message.
 
     If the maximum is one, a look-up that was made once with nothing new since counts too.
     """
-    answered = times_answered(state.ledger, call.name, call.arguments)
-    turns = turns_written(state.ledger, call.name, call.arguments) if written or most == 1 else ()
-    turns = turns if written else turns[:1]
-    if len(turns) <= answered:
-        return answered
+    turns = earlier.turns if written else earlier.turns[:1] if most == 1 else ()
+    if len(turns) <= earlier.answered:
+        return earlier.answered
     asked = next((m.turn for m in reversed(state.history) if is_user_input(m)), 0)
-    return max(answered, sum(turn > asked for turn in turns))
+    return max(earlier.answered, sum(turn > asked for turn in turns))
 
 
 # Calculated: no call with an invalid calculation, or one with numbers that nobody gave.

@@ -1,8 +1,7 @@
 """Stuck detection: whether a reply brought anything new, and which calls only repeat themselves."""
 
-import hashlib
 from collections.abc import Iterable
-from itertools import takewhile
+from hashlib import blake2b
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,18 +19,14 @@ PATIENCE = 2
 """Consecutive replies that may fail, each in a different way, before a model counts as stuck."""
 
 
-def answer_digest(name: str, arguments: str, text: str) -> str:
-    """The digests of an answer and of its call, as stored in the ledger: 16 hexadecimal digits each."""
-    call = _call_digest(name, arguments)
-    return (hashlib.blake2b(call + text.encode(errors="replace"), digest_size=_DIGEST).digest() + call).hex()
-
-
 def success_of(call: ToolCall, text: str, turn: int, judged: JudgedResult | None = None) -> Success:
     """The record of a call that succeeded with this text."""
+    made = _call_digest(call.name, call.arguments)
     return Success(
         name=call.name,
         arguments=call.arguments,
-        answer=answer_digest(call.name, call.arguments, text),
+        call=made,
+        answer=_answer_digest(made, text),
         turn=turn,
         listed=judged.listed if judged else (),
         passed=judged is not None and judged.passed,
@@ -43,22 +38,28 @@ def attempt_of(call: ToolCall, text: str, status: Status, turn: int) -> Attempt:
 
     A call that was refused, or whose tool raised, got no answer: the next try may succeed.
     """
-    answer = "" if status in ("failed", "not_run") else answer_digest(call.name, call.arguments, text)
-    return Attempt(name=call.name, arguments=call.arguments, answer=answer, turn=turn)
-
-
-def _call_digest(name: str, arguments: str) -> bytes:
-    whole = f"{name}\0{canonical(arguments)}"
-    return hashlib.blake2b(whole.encode(errors="replace"), digest_size=_DIGEST).digest()
+    made = _call_digest(call.name, call.arguments)
+    answer = b"" if status in ("failed", "not_run") else _answer_digest(made, text)
+    return Attempt(name=call.name, arguments=call.arguments, call=made, answer=answer, turn=turn)
 
 
 _DIGEST = 8
 """Bytes of a digest. Searching `Ledger.seen` for one costs next to nothing, however long the run is."""
 
 
+def _call_digest(name: str, arguments: str) -> bytes:
+    """The digest of a call; how its arguments are formatted makes no difference."""
+    whole = f"{name}\0{canonical(arguments)}"
+    return blake2b(whole.encode(errors="replace"), digest_size=_DIGEST).digest()
+
+
+def _answer_digest(call: bytes, text: str) -> bytes:
+    return blake2b(call + text.encode(errors="replace"), digest_size=_DIGEST).digest()
+
+
 def digests(done: Iterable[Success]) -> bytes:
     """The bytes that these successes add to `Ledger.seen`."""
-    return bytes.fromhex("".join([success.answer for success in done]))
+    return b"".join([success.call + success.answer for success in done])
 
 
 def replies_without_progress(ledger: Ledger) -> int:
@@ -94,77 +95,68 @@ def with_calls(ledger: Ledger, done: tuple[Success, ...], vain: tuple[Attempt, .
 
 def answered_again(done: Iterable[Success], tools: RepeatPolicy, seen: bytes | set[bytes]) -> tuple[Attempt, ...]:
     """The successes that brought nothing new, as attempts: `seen` has them, or for `once` tools their calls."""
-    again = [
-        success
-        for success in done
-        if success.name not in tools.free and halves(success)[success.name in tools.once] in seen
-    ]
-    return tuple([Attempt(name=s.name, arguments=s.arguments, answer=s.answer, turn=s.turn) for s in again])
+    again = [s for s in done if s.name not in tools.free and (s.call if s.name in tools.once else s.answer) in seen]
+    return tuple(
+        [Attempt(name=s.name, arguments=s.arguments, call=s.call, answer=s.answer, turn=s.turn) for s in again]
+    )
 
 
-def halves(success: Success) -> tuple[bytes, bytes]:
-    """The digest of the answer and the digest of the call."""
-    both = bytes.fromhex(success.answer)
-    return both[:_DIGEST], both[_DIGEST:]
+# What was made before. No function is called for each call of a run, so that a turn of a long run takes no longer.
 
 
-def attempts_since_progress(ledger: Ledger) -> tuple[Attempt, ...]:
+class Made(Struct, frozen=True, kw_only=True):
+    """What has come of a call so far.
+
+    - `answered`: how often it was answered; 0 if that has not happened since the last progress.
+    - `refused`: whether it was refused, or its tool raised, since the last progress.
+    - `turns`: those in which it has succeeded since another call's last new answer, the latest first. A look-up in
+      between that brings nothing new does not count, so an edit that changes nothing is not repeated forever together
+      with a check that keeps failing in the same way.
+    - `answers`: how many different answers it has had.
+
+    What compaction may have cut does not count in any of them.
+    """
+
+    answered: int
+    refused: bool
+    turns: tuple[int, ...]
+    answers: int
+
+
+def made(ledger: Ledger, call: ToolCall) -> Made:
+    """What has come of this very call so far."""
+    this = _call_digest(call.name, call.arguments)
+    recent = [attempt.answer for attempt in attempts_since_progress(ledger) if attempt.call == this]
+    vain = len([answer for answer in recent if answer])
+    done = ledger.successes[-len(ledger.seen) // (2 * _DIGEST) :] if this in ledger.seen else ()
+    # Of each answer, only its first place: where it was new.
+    others = {success.answer: place for place, success in reversed([*enumerate(done)]) if success.call != this}
+    own = [success for success in done[max(others.values(), default=-1) + 1 :] if success.call == this]
+    return Made(
+        answered=vain + (bool(done) or this in _answered_in_vain(ledger)) if vain else 0,
+        refused=vain < len(recent),
+        turns=tuple([success.turn for success in reversed(own)]),
+        answers=len({success.answer for success in done if success.call == this}),
+    )
+
+
+def attempts_since_progress(ledger: Ledger) -> list[Attempt]:
     """The calls since the last progress."""
-    recent = takewhile(lambda attempt: attempt.turn > ledger.progress, reversed(ledger.attempts))
-    return tuple(recent)[::-1]
+    return [attempt for attempt in ledger.attempts if attempt.turn > ledger.progress]
 
 
 def repeated_attempts(ledger: Ledger) -> list[Attempt]:
     """The calls since the last progress that had already been answered or refused before."""
     recent = attempts_since_progress(ledger)
-    seen, found = set[tuple[str, str]](), list[Attempt]()
-    for attempt in recent:
-        key = (attempt.name, canonical(attempt.arguments))
-        if key in seen or _answered_before(ledger, *key):
-            found.append(attempt)
-        seen.add(key)
-    return found
+    calls, before = [attempt.call for attempt in recent], _answered_in_vain(ledger)
+    return [
+        attempt
+        for place, attempt in enumerate(recent)
+        if attempt.call in calls[:place] or attempt.call in ledger.seen or attempt.call in before
+    ]
 
 
-def times_answered(ledger: Ledger, name: str, arguments: str) -> int:
-    """How often this exact call was answered; 0 if that has not happened since the last progress."""
-    key = (name, canonical(arguments))
-    vain = sum(bool(a.answer) and (a.name, canonical(a.arguments)) == key for a in attempts_since_progress(ledger))
-    return vain + _answered_before(ledger, *key) if vain else 0
-
-
-def turns_written(ledger: Ledger, name: str, arguments: str) -> tuple[int, ...]:
-    """The turns in which this exact call has succeeded since another call's last new answer.
-
-    A look-up in between that brings nothing new does not count, so an edit that changes nothing is not repeated forever
-    together with a check that keeps failing in the same way.
-    """
-    if _call_digest(name, arguments) not in ledger.seen:
-        return ()
-    made, turns = canonical(arguments), list[int]()
-    known = len(ledger.seen) // (2 * _DIGEST)
-    for place, success in zip(range(known - 1, -1, -1), reversed(ledger.successes), strict=False):
-        if success.name == name and canonical(success.arguments) == made:
-            turns.append(success.turn)
-        elif ledger.seen.find(bytes.fromhex(success.answer)) == place * 2 * _DIGEST:
-            break  # its first occurrence, so it was new: nothing before it needs to be read
-    return tuple(turns)
-
-
-def answered_differently(ledger: Ledger, name: str, arguments: str) -> bool:
-    """Whether this exact call has succeeded with more than one answer in this run."""
-    made = canonical(arguments)
-    same = (one for one in ledger.successes if one.name == name and canonical(one.arguments) == made)
-    return len({success.answer for success in same}) > 1
-
-
-def _answered_before(ledger: Ledger, name: str, arguments: str) -> bool:
-    """Whether this exact call was answered up to the last progress, and no compaction can have cut the answer.
-
-    Successes are found by digest, so the calls of a long run are not read again.
-    """
-    if _call_digest(name, arguments) in ledger.seen:
-        return True
-    since, progress = (ledger.compactions[-1].turn if ledger.compactions else -1), ledger.progress
-    vain = [a.arguments for a in ledger.attempts if a.answer and a.name == name and since < a.turn <= progress]
-    return canonical(arguments) in map(canonical, vain)
+def _answered_in_vain(ledger: Ledger) -> set[bytes]:
+    """The calls that were answered without success up to the last progress, and since the last compaction."""
+    since = ledger.compactions[-1].turn if ledger.compactions else -1
+    return {attempt.call for attempt in ledger.attempts if attempt.answer and since < attempt.turn <= ledger.progress}

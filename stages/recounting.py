@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from itertools import chain
 
 from msgspec.structs import replace
 
@@ -10,7 +9,7 @@ from stages.budget import left_of
 from stages.effect import Budget, Spending
 from stages.message import FAILURES, Assistant, History, Kind, Status, Tool, ToolCall, User, outcome_of, turn_of
 from stages.order import judged_by
-from stages.progress import answered_again, attempt_of, digests, halves, success_of
+from stages.progress import answered_again, attempt_of, digests, success_of
 from stages.rules import Rules, repeat_policy
 from stages.state import Attempt, Ledger, Success
 from stages.wire.valid import with_object_arguments
@@ -53,7 +52,7 @@ def recount(
         again = answered_again(new, repeating, seen)
         vain += (*again, *(attempt_of(*outcome, turn) for outcome in outcomes if outcome[2] in FAILURES))
         done += new
-        seen.update(chain.from_iterable(map(halves, new)))
+        seen.update(digest for one in new for digest in (one.call, one.answer))
         progress = max(progress, turn if len(again) < len(new) else 0)
         # By the status, not by the text: a tool could begin its result with forge's mark for a call that was not run.
         ran += sum(answer.kind is Kind.TOOL_RESULT and answer.status != "not_run" for _, answer in answered)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from types import MappingProxyType
 from typing import Literal, assert_never
 
@@ -9,13 +10,13 @@ from msgspec.structs import replace
 
 from stages._later import LazyPattern
 from stages.effect import Budget, Price
-from stages.message import FAILURES, Tool, ToolCall, is_user_input, outcome_of
+from stages.message import FAILURES, Message, Tool, ToolCall, is_user_input, outcome_of
 from stages.options import AtLeastOne, Count, Options, Positive, Seconds
 from stages.order import Use, argument_value, current_successes, judged_tools, obstacle, underused_tools, values_left
 from stages.progress import RepeatPolicy
 from stages.rescue.found import Family, Format
-from stages.state import Ledger, Listed, Spoken, State, Success, known_messages
-from stages.tool import RECALL, ToolEffect, ToolSpec
+from stages.state import Indexed, Ledger, Listed, State, Success
+from stages.tool import RECALL, Prerequisite, ToolEffect, ToolSpec
 
 # Named tools: those that the user or a tool's error has named in this run.
 
@@ -23,41 +24,36 @@ _WORDS = LazyPattern(r"[a-z0-9]+")
 _PARTS = LazyPattern(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 
 
-def named_tools(names: Iterable[str], state: State) -> frozenset[str]:
+def named_tools(names: Collection[str], state: State) -> frozenset[str]:
     """The tools that were named: in a tool's error, or with every word of the name in the user's message.
 
     "Cancel the order if it is late" names `cancel_order`; "report on order 7" does not. An error such as "call
     confirm_address first" counts, because the tool's author wrote it. A result does not: it may contain a stranger's
     email. Nor do forge's own corrections, which list tools.
     """
-    wanted = frozenset(names)
-    if not wanted:
-        return wanted
-    known, before = _known(wanted, state)
-    history = state.history[known:]
-    errors = [m.text for m in history if isinstance(m, Tool) and _failed(m)]
-    asked = [_WORDS.compiled.findall(m.text.lower()) for m in history if is_user_input(m)]
-    left = wanted.difference(before.named)
-    found = {name for name in left if _in_errors(name, errors) or any(_all_in(name, said) for said in asked)}
-    return wanted & found.union(before.named)
+    named = _spoken(names, state).values if names else ()
+    return named[-1] if named else frozenset()
 
 
 def with_spoken(names: Collection[str], state: State) -> State:
     """The state with a memo of which of these tools were named so far."""
-    spoken = Spoken(
-        tools=tuple(names),
-        length=len(state.history),
-        last=state.history[-1] if state.history else None,
-        named=tuple(sorted(named_tools(names, state))),
-    )
-    return replace(state, memo=replace(state.memo, spoken=spoken))
+    return replace(state, memo=replace(state.memo, spoken=_spoken(names, state)))
 
 
-def _known(names: Collection[str], state: State) -> tuple[int, Spoken]:
-    """The memo about these tools, and the number of messages it covers: 0 if it lacks one of the tools."""
-    spoken = state.memo.spoken
-    known = known_messages(state.history, spoken.length, spoken.last) if {*spoken.tools}.issuperset(names) else 0
-    return known, spoken if known else Spoken()
+def _spoken(names: Collection[str], state: State) -> Indexed[frozenset[str]]:
+    def named(message: Message, before: frozenset[str] | None) -> frozenset[str]:
+        return (before or frozenset()).union(_named_by(message, names))
+
+    return state.memo.spoken.extended(state.history, named, key="\n".join(names))
+
+
+def _named_by(message: Message, names: Collection[str]) -> list[str]:
+    if is_user_input(message):
+        words = _WORDS.compiled.findall(message.text.lower())
+        return [name for name in names if _all_in(name, words)]
+    if isinstance(message, Tool) and _failed(message):
+        return [name for name in names if _is_in(name, message.text)]
+    return []
 
 
 def _failed(answer: Tool) -> bool:
@@ -68,10 +64,9 @@ def _failed(answer: Tool) -> bool:
     return answer.status in FAILURES and outcome_of(answer) in FAILURES
 
 
-def _in_errors(name: str, errors: Iterable[str]) -> bool:
-    whole = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+def _is_in(name: str, error: str) -> bool:
     # Most errors do not contain the name at all, which `in` finds out many times faster.
-    return any(name in error and whole.search(error) for error in errors)
+    return name in error and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", error) is not None
 
 
 def _all_in(name: str, said: list[str]) -> bool:
@@ -356,30 +351,19 @@ def missing_prerequisites(rules: Rules, tool: ToolSpec, arguments: str | None, l
 def missing_by_call(rules: Rules, ledger: Ledger) -> Callable[[ToolSpec, str | None], tuple[str, ...]]:
     """The same as a function for any number of calls, which reads each success only once."""
     done = current_successes(rules.order, ledger.successes)
-    read = dict[tuple[str, str | None], tuple[set[bytes | None], Iterator[bytes | None]]]()
 
-    def met(name: str, key: str | None, wanted: bytes | None) -> bool:
-        successes = (argument_value(success.arguments, key) for success in done if success.name == name)
-        values, unread = read.setdefault((name, key), (set(), successes))
-        if wanted in values:
-            return True
-        # The first match is enough: a long run is not read to its end.
-        for value in unread:
-            values.add(value)
-            if value == wanted:
-                return True
-        return False
+    @cache
+    def values(name: str, key: str | None) -> set[bytes | None]:
+        same = [success.arguments for success in done if success.name == name]
+        return {None if key is None else argument_value(arguments, key) for arguments in same}
 
-    def missing(tool: ToolSpec, arguments: str | None) -> tuple[str, ...]:
-        unmet = []
-        for needed in tool.prerequisites:
-            key = None if arguments is None else needed.match_arg
-            wanted = argument_value(arguments or "{}", key)
-            if (key is not None and wanted is None) or not met(needed.tool, key, wanted):
-                unmet.append(needed.tool)
-        return tuple(unmet)
+    def is_met(needed: Prerequisite, arguments: str | None) -> bool:
+        if arguments is None or needed.match_arg is None:
+            return bool(values(needed.tool, None))
+        wanted = argument_value(arguments, needed.match_arg)
+        return wanted is not None and wanted in values(needed.tool, needed.match_arg)
 
-    return missing
+    return lambda tool, arguments: tuple([one.tool for one in tool.prerequisites if not is_met(one, arguments)])
 
 
 def unknown_outcome(tool: ToolSpec, ledger: Ledger) -> ToolCall | None:

@@ -4,17 +4,18 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
-from itertools import islice
+from functools import cache
+from itertools import chain
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from stages._later import LazyPattern
-from stages.message import Assistant, History, Kind, Message, Status, Tool, User, messages_with_calls
+from stages.message import Assistant, History, Kind, Message, Status, Tool, ToolCall, User, messages_with_calls
 from stages.repair.decoding import decode_or
 from stages.schema.value import MAX_DEPTH, Json
-from stages.state import Shown, State, known_messages
+from stages.state import Cleared, Evidence, Indexed, State
 from stages.tool import RECALL, Grounded, ToolSpec
 
 # Evidence: whether a text contains a value, and not as part of a longer one. Linear in the length of the text.
@@ -26,41 +27,32 @@ _LONGEST = 100
 """Maximum length of a text that may be a number."""
 
 
-class Evidence(Struct, frozen=True, kw_only=True):
-    """What texts contain: every number, and all words."""
-
-    numbers: frozenset[Decimal]
-    words: str
-
-    def shows(self, value: Json) -> bool:
-        """Whether the value occurs; for a list or an object, all of its values. True, false and null always do."""
-        match value:
-            case None | bool():
-                return True
-            case int() | float():
-                return decimal_of(value) in self.numbers
-            case str():
-                return self._says(value)
-            case list():
-                return all(map(self.shows, value))
-            case dict():
-                return all(map(self.shows, value.values()))
-
-    def marked(self) -> str:
-        """The words, and a mark for each number: the text in which `marks_of` is looked for."""
-        return "\n".join((self.words, *sorted(map(_mark, self.numbers))))
-
-    def has_the_words_of(self, text: str) -> bool:
-        """Whether all words of the text occur, in any order: `Smith, John` has those of `John Smith`."""
-        words = {*_WORD.compiled.findall(normalized(text))}
-        return bool(words) and words <= {*_WORD.compiled.findall(self.words)}
-
-    def _says(self, value: str) -> bool:
-        wanted = normalized(value)
-        # Without a joining character at its edge: `A-` occurs in A-17, but only as a part of it.
-        if not wanted or _occurs(wanted.strip(_JOINING) or wanted, self.words):
+def shows(said: Evidence, value: Json) -> bool:
+    """Whether the value occurs; for a list or an object, all of its values. True, false and null always do."""
+    match value:
+        case None | bool():
             return True
-        return any(number in self.numbers for number in _readings(wanted))
+        case int() | float():
+            return decimal_of(value) in said.numbers
+        case str():
+            wanted = normalized(value)
+            occurs = not wanted or _occurs(_unjoined(wanted), said.words)
+            return occurs or not said.numbers.isdisjoint(_readings(wanted))
+        case list():
+            return all(shows(said, one) for one in value)
+        case dict():
+            return all(shows(said, one) for one in value.values())
+
+
+def _unjoined(wanted: str) -> str:
+    """The value without a joining character at its edge: `A-` occurs in A-17, but only as a part of it."""
+    return wanted.strip(_JOINING) or wanted
+
+
+def _has_the_words_of(said: Evidence, text: str) -> bool:
+    """Whether all words of the text occur, in any order: `Smith, John` has those of `John Smith`."""
+    words = {*_WORD.compiled.findall(normalized(text))}
+    return bool(words) and words <= {*_WORD.compiled.findall(said.words)}
 
 
 _WORD = LazyPattern(r"\w+")
@@ -79,41 +71,6 @@ def evidence(texts: Iterable[str]) -> Evidence:
             elif isinstance(leaf, int | float) and not isinstance(leaf, bool):
                 numbers.add(decimal_of(leaf))
     return Evidence(numbers=frozenset(numbers), words="\n".join(words))
-
-
-def searchable(text: str, *, numbers: bool = True) -> str:
-    """The words of a text, normalized, and a mark for each number: the text in which `marks_of` is looked for."""
-    if not numbers:
-        return "\n".join(normalized(leaf) for leaf in leaves(text) if isinstance(leaf, str))
-    return evidence((text,)).marked()
-
-
-def marks_of(values: Iterable[Json]) -> frozenset[str]:
-    """Short texts, one of which occurs in `searchable(text)` if that text shows one of these values.
-
-    Looking for them is many times faster than reading the text. A text with a mark need not show the value.
-    """
-    return frozenset(mark for value in values for mark in _marks(value))
-
-
-def has_numbers(marks: Iterable[str]) -> bool:
-    """Whether one of the marks stands for a number; words are found without reading the numbers of a text."""
-    return any(mark.startswith("#") for mark in marks)
-
-
-def _marks(value: Json) -> Iterator[str]:
-    if isinstance(value, str):
-        said = normalized(value)
-        yield said.strip(_JOINING) or said
-        yield from map(_mark, _readings(said))
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield _mark(decimal_of(value))
-    else:
-        yield ""  # any text may show it
-
-
-def _mark(number: Decimal) -> str:
-    return f"#{hash(number)};"  # equal numbers have equal hashes, however they are written
 
 
 def normalized(text: str) -> str:
@@ -193,6 +150,7 @@ def _in_word(character: str) -> bool:
 
 
 _CHUNK = LazyPattern(r"[^\s\"()\[\]{}<>:;=|]+")
+_DIGIT = LazyPattern(r"\d")
 _NUMBER = LazyPattern(r"([-+]?)(?:[^\W\d_]{0,2}[$€£¥])?(\d[\d.,'_]*?)(?:[$€£¥%‰°]|[^\W\d_]{1,3})?")
 _CODE = LazyPattern(r"0\d\d")
 _DECIMAL = LazyPattern(r"\d{1,40}(?:[.,]\d{1,40})?")
@@ -201,8 +159,8 @@ _GROUPED = LazyPattern(r"\d{1,3}(?:([.,'_])\d{3})(?:\1\d{3}){0,10}(?:[.,]\d{1,40
 
 def _numbers_in(text: str) -> Iterator[Decimal]:
     """Every number in a normalized text, in each way it can be read, with repetitions; not those in ids and dates."""
-    for found in _CHUNK.compiled.finditer(text):
-        chunk = found[0].strip(".,!?*`'/#~+±≈≤≥").rstrip("-,.")
+    for found in filter(_DIGIT.compiled.search, _CHUNK.compiled.findall(text)):
+        chunk = found.strip(".,!?*`'/#~+±≈≤≥").rstrip("-,.")
         if len(chunk) <= _LONGEST:
             yield from _readings(chunk) or _listed(chunk) or _counted(chunk)
 
@@ -300,6 +258,12 @@ class Given(Struct, frozen=True, kw_only=True):
     echo: tuple[Json, ...] = ()
 
 
+_Shown = Indexed[Evidence | None]
+_Read = Callable[[Message | Cleared], Evidence | None]
+
+_NOTHING = evidence(())
+
+
 def ungrounded_values(tool: ToolSpec, arguments: str, state: State) -> tuple[tuple[Grounded, Json], ...]:
     """The arguments of a call that must have been seen and were not, with their values."""
     values = msgspec.json.decode(arguments, type=dict[str, msgspec.Raw])
@@ -311,89 +275,70 @@ def unseen_values(values: list[Json], bound: Grounded, state: State) -> list[Jso
     """The values (scalars) that none of the argument's sources contains; all of them if there are too many."""
     if len(values) > _MOST_VALUES:
         return values
-    left = _read_through(values, state, lambda given: possible_sources(bound, given))
-    if not left or not bound.sources:
-        return left
-    # A source may repeat a value of its own call if another text has given it.
-    repeated = _read_through(
-        left, state, lambda given: tuple(replace(g, echo=()) for g in possible_sources(bound, given))
-    )
-    made_up = _read_through([leaf for leaf in left if leaf not in repeated], state, lambda given: given)
-    return [leaf for leaf in left if leaf in repeated or leaf in made_up]
+    read = cache(_evidence_of)
+    return [value for value in values if not shows(_NOTHING, value) and not _is_given(value, bound, state, read)]
 
 
-def _read_through(
-    values: list[Json], state: State, wanted: Callable[[tuple[Given, ...]], tuple[Given, ...]]
-) -> list[Json]:
-    """The values that none of the wanted texts contains.
+def _is_given(value: Json, bound: Grounded, state: State, read: _Read) -> bool:
+    """Whether one of its sources shows the value, and a text of anybody gives it."""
+    shown = given = False
+    for one in _showing(value, state, read):
+        shown = shown or is_source(one, bound)
+        given = given or not _is_echo(value, one)
+        if shown and given:
+            return True
+    return False
 
-    Reads the messages before the first reply, then from the end in growing steps: a long history is rarely read whole.
-    """
-    history, recalled = state.history, not state.cleared
+
+def _showing(value: Json, state: State, read: _Read) -> Iterator[Given]:
+    """The texts that show the value: those before the first reply, then the latest first."""
+    history, cut = state.history, state.cleared
     opening = next((place for place, m in enumerate(history) if isinstance(m, Assistant)), len(history))
-    left = _unseen(_unseen(values, ()), wanted(tuple(texts_given(history[:opening], recalled=recalled))))
-    end, most = len(history), _LATEST
-    while left and (places := [*islice(_places(state, left, opening, end), most)]):
-        left = _unseen(left, wanted(tuple(texts_given(_with_calls(history, places), recalled=recalled))))
-        end, most = places[-1], 4 * most
-    return _unseen(left, wanted(_cleared(state, left))) if left else left
+    for place in _places(value, history, opening, state.memo.shown, read):
+        near = history[_with_their_calls(history, place) : place + 1]
+        *_, (message, call) = messages_with_calls(near)
+        if given := _given(message, call, recalled=not cut):
+            yield given
+    yield from (_given_before(cut[place]) for place in _places(value, cut, 0, state.memo.cut_shown, read))
 
 
-def _places(state: State, values: list[Json], start: int, end: int) -> Iterator[int]:
-    """The positions of messages that may show one of the values, the latest first."""
-    marks, shown, history = marks_of(values), state.memo.shown, state.history
-    known, numbers = known_messages(history, shown.length, shown.last), has_numbers(marks)
-    for place in reversed(range(start, end)):
-        text = shown.texts[place] if place < known else _searchable(history[place], numbers=numbers)
-        # No call of a function: this runs for every message of a long history.
-        for mark in marks:
-            if mark in text:
-                yield place
-                break
+def _places(value: Json, texts: tuple[Message | Cleared, ...], first: int, index: _Shown, read: _Read) -> Iterator[int]:
+    """The positions of the texts that show the value: up to `first`, then the latest first.
+
+    What the memo does not have is read when its turn comes: a long history is rarely read whole.
+    """
+    text = normalized(value) if isinstance(value, str) else ""
+    words, numbers = _unjoined(text), {decimal_of(value)} if isinstance(value, int | float) else _readings(text)
+    known = index.known(texts)
+    for place in chain(range(first), reversed(range(first, len(texts)))):
+        said = known[place] if place < len(known) else read(texts[place])
+        # No call of a function before `shows`: this runs for every message of a long history.
+        if said and (numbers & said.numbers or (text and words in said.words)) and shows(said, value):
+            yield place
 
 
 def with_shown(state: State) -> State:
     """The state with a memo of what each message shows."""
-    before, history = state.memo.shown, state.history
-    known = known_messages(history, before.length, before.last)
-    texts = before.texts[:known] + tuple(map(_searchable, history[known:]))
-    shown = Shown(length=len(history), last=history[-1] if history else None, texts=texts)
-    return replace(state, memo=replace(state.memo, shown=shown))
+    memo = state.memo
+    shown = memo.shown.extended(state.history, lambda message, _: _evidence_of(message))
+    cut = memo.cut_shown.extended(state.cleared, lambda entry, _: _evidence_of(entry))
+    return replace(state, memo=replace(memo, shown=shown, cut_shown=cut))
 
 
-def _searchable(message: Message, *, numbers: bool = True) -> str:
-    given = isinstance(message, User | Tool) and message.kind in _GIVEN
-    return searchable(message.text, numbers=numbers) if given else ""
+def _evidence_of(text: Message | Cleared) -> Evidence | None:
+    """What the text shows; None if it gives nothing, like forge's own."""
+    match text:
+        case User(kind=Kind.USER_INPUT | Kind.REMEMBERED):
+            return evidence((text.text,))
+        case Tool(kind=Kind.TOOL_RESULT, status=status) | Cleared(status=status) if status not in _FORGES_WORDS:
+            return evidence((text.text,))
+        case _:
+            return None
 
 
-def _with_calls(history: History, places: Iterable[int]) -> History:
-    """These messages, and the calls that they answer."""
-    shown = {near for place in places for near in range(_with_their_calls(history, place), place + 1)}
-    return tuple([history[place] for place in sorted(shown)])
-
-
-def possible_sources(bound: Grounded, given: tuple[Given, ...]) -> tuple[Given, ...]:
-    """The texts that the argument's value may come from."""
-    return tuple(one for one in given if one.tool in bound.sources) if bound.sources else given
-
-
-def _unseen(values: list[Json], given: tuple[Given, ...]) -> list[Json]:
-    free = evidence(one.text for one in given if not one.echo)
-    left = [leaf for leaf in values if not free.shows(leaf)]
-    # Each answer is read once, not once per value: there may be many of both.
-    answers = [one for one in given if one.echo and left]
-    somewhere = evidence(one.text for one in answers)
-    places = {number: marks_of((leaf,)) for number, leaf in enumerate(left) if somewhere.shows(leaf)}
-    told = [(said := evidence((one.text,)), said.marked(), echoed(one)) for one in answers if places]
-    return [
-        leaf
-        for number, leaf in enumerate(left)
-        if not any(
-            _beyond_echo(leaf, said, echo)
-            for said, marked, echo in told
-            if number in places and any(mark in marked for mark in places[number])
-        )
-    ]
+def is_source(given: Given, bound: Grounded) -> bool:
+    """Whether the argument's value may come from the text."""
+    return not bound.sources or given.tool in bound.sources
 
 
 def echoed(given: Given) -> Evidence:
@@ -406,13 +351,18 @@ def values_given_by(given: Given) -> Iterator[tuple[str, Json]]:
     """The values in the text that its own call did not contain, each with the name of its member."""
     echo = echoed(given)
     return (
-        (name, leaf) for name, leaf in named_values(given.text) if isinstance(leaf, bool | None) or not echo.shows(leaf)
+        (name, leaf)
+        for name, leaf in named_values(given.text)
+        if isinstance(leaf, bool | None) or not shows(echo, leaf)
     )
 
 
-def _beyond_echo(leaf: Json, said: Evidence, echo: Evidence) -> bool:
-    """Whether an answer contains a value that its call's arguments do not contain, in one piece or as words."""
-    return said.shows(leaf) and not echo.shows(leaf) and not (isinstance(leaf, str) and echo.has_the_words_of(leaf))
+def _is_echo(value: Json, given: Given) -> bool:
+    """Whether the answered call contained the value, in one piece or as words."""
+    if not given.echo:
+        return False
+    echo = echoed(given)
+    return shows(echo, value) or (isinstance(value, str) and _has_the_words_of(echo, value))
 
 
 def everything_given(state: State) -> tuple[Given, ...]:
@@ -425,11 +375,6 @@ _FORGES_WORDS: frozenset[Status] = frozenset({"not_run", "in_doubt"})
 
 _MOST_VALUES = 1000
 """Maximum values of an argument that are looked for, since each is looked for in each result."""
-
-_LATEST = 4
-"""Number of messages at the end of the history that are read first."""
-
-_GIVEN = frozenset({Kind.USER_INPUT, Kind.REMEMBERED, Kind.TOOL_RESULT})
 
 
 def given_latest_first(state: State) -> Iterator[Given]:
@@ -449,14 +394,13 @@ def _with_their_calls(history: History, start: int) -> int:
     return start
 
 
-def _cleared(state: State, values: Iterable[Json] = (None,)) -> tuple[Given, ...]:
-    """The texts cut by compaction that may show one of the values."""
-    marks = marks_of(values)
-    numbers = has_numbers(marks)
-    said = [entry for entry in state.cleared if entry.status not in _FORGES_WORDS]
-    if "" not in marks:
-        said = [one for one in said if any(map(searchable(one.text, numbers=numbers).__contains__, marks))]
-    return tuple(Given(tool=one.name, text=one.text, echo=tuple(leaves(one.arguments))) for one in said)
+def _cleared(state: State) -> tuple[Given, ...]:
+    """The texts cut by compaction."""
+    return tuple(_given_before(entry) for entry in state.cleared if entry.status not in _FORGES_WORDS)
+
+
+def _given_before(cut: Cleared) -> Given:
+    return Given(tool=cut.name, text=cut.text, echo=tuple(leaves(cut.arguments)))
 
 
 def texts_given(history: History, *, recalled: bool) -> Iterator[Given]:
@@ -465,16 +409,20 @@ def texts_given(history: History, *, recalled: bool) -> Iterator[Given]:
     `recalled` includes what a recall has read again: only needed without the record, which has it with its original
     call.
     """
-    for message, call in messages_with_calls(history):
-        match message:
-            case User(kind=Kind.USER_INPUT | Kind.REMEMBERED, text=text):
-                yield Given(tool="", text=text)
-            case Tool(kind=Kind.TOOL_RESULT, status=status, text=text):
-                name, arguments = (call.name, call.arguments) if call else (message.name, "{}")
-                if status not in _FORGES_WORDS and (recalled or name != RECALL.name):
-                    yield Given(tool=name, text=text, echo=tuple(leaves(arguments)))
-            case _:
-                pass
+    found = (_given(message, call, recalled=recalled) for message, call in messages_with_calls(history))
+    return (given for given in found if given)
+
+
+def _given(message: Message, call: ToolCall | None, *, recalled: bool) -> Given | None:
+    match message:
+        case User(kind=Kind.USER_INPUT | Kind.REMEMBERED, text=text):
+            return Given(tool="", text=text)
+        case Tool(kind=Kind.TOOL_RESULT, status=status, text=text) if status not in _FORGES_WORDS:
+            name, arguments = (call.name, call.arguments) if call else (message.name, "{}")
+            shown = recalled or name != RECALL.name
+            return Given(tool=name, text=text, echo=tuple(leaves(arguments))) if shown else None
+        case _:
+            return None
 
 
 def _encoded(value: Json) -> str:

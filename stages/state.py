@@ -19,8 +19,9 @@ The rules of the loop:
 All values are frozen and without cycles, so the garbage collector need not walk them (`gc=False`).
 """
 
-from collections.abc import Mapping
-from typing import Literal, Self, assert_never, get_args
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Generic, Literal, Self, TypeVar, assert_never, get_args
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
@@ -289,28 +290,31 @@ def missing_stage(phase: Phase) -> str:
 class Success(Struct, frozen=True, kw_only=True, gc=False):
     """A successful call; steps and prerequisites are judged by these.
 
-    `answer` holds the digests of its result and of the call, in hexadecimal; `turn` is the model call that made it.
+    `call` and `answer` are digests: of the call, and of the call with its result (`stages.progress`). `turn` is the
+    model call that made it.
     `listed` are the values that other tools must be called with. `passed`: an order rule says which results of the tool
     count (`Use.counts_if`), and this one does.
     """
 
     name: str
     arguments: str
-    answer: str = ""
+    call: bytes = b""
+    answer: bytes = b""
     turn: int = 0
     listed: tuple[Listed, ...] = ()
     passed: bool = False
 
 
 class Attempt(Struct, frozen=True, kw_only=True, gc=False):
-    """A call without progress. `answer` is the digest of its result; empty if it was refused or raised.
+    """A call without progress, with the digests of a `Success`. `answer` is empty if it was refused or raised.
 
     Which of these ran and failed is in the history: the `status` of its `Tool` message (`stages.message.FAILURES`).
     """
 
     name: str
     arguments: str
-    answer: str = ""
+    call: bytes = b""
+    answer: bytes = b""
     turn: int = 0
 
 
@@ -350,7 +354,7 @@ class Ledger(Struct, frozen=True, kw_only=True, gc=False):
     attempts: tuple[Attempt, ...] = ()
     """The calls without progress, over the whole run."""
     seen: bytes = b""
-    """The digests of the calls that succeeded since the last compaction, 16 bytes each (`Success.answer`)."""
+    """The digests of the calls that succeeded since the last compaction, `call` and `answer` of each."""
     prompt_size: int = 0
     """Characters of the last prompt, by `message.size`."""
     fallback: str = ""
@@ -411,50 +415,50 @@ def mistake_count(ledger: Ledger, counter: Counter) -> int:
 # They can all be computed from the messages, so they are not saved.
 
 
-class Naming(Struct, frozen=True, kw_only=True, gc=False):
-    """The messages that name a tool, so that each search for a call only reads new messages.
+S = TypeVar("S")
+T = TypeVar("T")
 
-    `length` and `last` are the length and last message of the searched history, `places` the messages in it that name a
-    tool, and `cut` and `cut_places` the same for what compaction cut. `names` is what was searched for.
+
+class Indexed(Struct, Generic[T], frozen=True, kw_only=True, gc=False):
+    """A value for each item of a tuple that grows at its end, such as the history, so that a turn only reads new items.
+
+    `last` is the last item that was read, by which the tuple is known again, and `key` what the values depend on beside
+    the items.
     """
 
-    names: str = ""
-    length: int = 0
-    last: Message | None = None
-    places: tuple[int, ...] = ()
-    cut: int = 0
-    cut_places: tuple[int, ...] = ()
+    values: tuple[T, ...] = ()
+    last: object = None
+    key: str = ""
+
+    def known(self, items: tuple[object, ...], key: str = "") -> tuple[T, ...]:
+        """The values of those items that were read; none of another tuple, or for another key."""
+        known = known_items(items, len(self.values), self.last) if key == self.key else 0
+        return self.values if known else ()
+
+    def extended(self, items: tuple[S, ...], read: Callable[[S, T | None], T], key: str = "") -> Self:
+        """The index of all items: `read` makes the value of a new one, given that of the item before it."""
+        known = self.known(items, key)
+        if items and len(known) == len(items):
+            return self
+        values = [*known]
+        for item in items[len(known) :]:
+            values.append(read(item, values[-1] if values else None))
+        return replace(self, values=tuple(values), last=items[-1] if items else None, key=key)
 
 
-class Spoken(Struct, frozen=True, kw_only=True, gc=False):
-    """The tools among `tools` that were `named` (`stages.rules`).
-
-    `length` and `last` as in `Naming`.
-    """
-
-    tools: tuple[str, ...] = ()
-    length: int = 0
-    last: Message | None = None
-    named: tuple[str, ...] = ()
+def known_items(items: tuple[object, ...], length: int, last: object) -> int:
+    """`length` if the items begin with as many that ended in `last`, else 0."""
+    return length if 0 < length <= len(items) and items[length - 1] is last else 0
 
 
-class Shown(Struct, frozen=True, kw_only=True, gc=False):
-    """The values of each message as a text that can be searched (`stages.seen`); empty for one that gives none.
+class Evidence(Struct, frozen=True, kw_only=True, gc=False):
+    """What texts contain: every number, and all words, normalized (`stages.seen`)."""
 
-    `length` and `last` as in `Naming`.
-    """
-
-    length: int = 0
-    last: Message | None = None
-    texts: tuple[str, ...] = ()
+    numbers: frozenset[Decimal]
+    words: str
 
 
-def known_messages(history: History, length: int, last: Message | None) -> int:
-    """`length` if the history begins with one of that length that ended in the message `last`, else 0."""
-    return length if 0 < length <= len(history) and history[length - 1] is last else 0
-
-
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 """The version of the State's JSON form (`stages.saved`)."""
 
 
@@ -514,14 +518,19 @@ class Memo(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """Caches: without them, every turn has the same result.
 
     `written` are the last requests, one per target; `last` is the last message of the history from which the latest was
-    made. The others are indexes of this history.
+    made. The others are indexes, of the history and, in `cut_…`, of what compaction cut.
     """
 
     written: tuple[Written, ...] = ()
     last: Message | None = None
-    naming: Naming = Naming()
-    spoken: Spoken = Spoken()
-    shown: Shown = Shown()
+    naming: Indexed[bool] = Indexed()
+    """Whether the message names a tool (`stages.reading.shown`)."""
+    cut_naming: Indexed[bool] = Indexed()
+    spoken: Indexed[frozenset[str]] = Indexed()
+    """The tools that were named up to the message (`stages.rules`)."""
+    shown: Indexed[Evidence | None] = Indexed()
+    """The values that the message gives the model (`stages.seen`); None if it gives none."""
+    cut_shown: Indexed[Evidence | None] = Indexed()
 
 
 class State(Struct, frozen=True, kw_only=True, gc=False):
@@ -587,7 +596,7 @@ class State(Struct, frozen=True, kw_only=True, gc=False):
         length, last = self.prompt.length, self.memo.last
         if last is None:
             return length if length <= len(self.history) else 0
-        return known_messages(self.history, length, last)
+        return known_items(self.history, length, last)
 
     def reshape(self, history: History) -> Self:
         """The same run with a history that does not just add messages; it is measured anew."""

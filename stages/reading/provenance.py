@@ -22,7 +22,7 @@ The rules:
  6. A result that repeats the very call that it answers shows nothing that the model had not said before.
 
 The texts are read only when a call was found in text, and of those only what names a tool, which is looked up once a
-message (`Naming`). Texts that make the search too long (`MOST`) count as if the call stood in them.
+message (`with_naming`). Texts that make the search too long (`MOST`) count as if the call stood in them.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ from msgspec.structs import replace
 from stages.message import Kind, User
 from stages.objection import Repeat, RepeatSource, RepeatWay
 from stages.reading.replies import Judged, Reading
-from stages.reading.shown import ShownCall, shown_call, stands, tool_answers, up_to_date, user_texts
+from stages.reading.shown import ShownCall, shown_call, stands, tool_answers, user_texts, with_naming
 from stages.reading.toolset import Toolset
 from stages.rescue.markers import Grammars
 from stages.state import State
@@ -61,7 +61,7 @@ def sieve(tools: Toolset, known: Grammars) -> Sift:
     def sift(state: State, reading: Reading) -> Sifted:
         if all(_is_made(call, state) for call in reading.calls):
             return Sifted(state=state, reading=reading)
-        state = replace(state, memo=replace(state.memo, naming=up_to_date(state, names)))
+        state = with_naming(state, names)
         own: list[Judged] = []
         repeated: list[Repeat] = []
         for judged in reading.calls:

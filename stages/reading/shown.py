@@ -2,20 +2,22 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from itertools import compress
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stages import rescue
 from stages.message import Assistant, Kind, Message, Tool, User
 from stages.reading.replies import Judged
 from stages.repair.decoding import decode
 from stages.rescue.found import Family
-from stages.rescue.names import Names, NameSearch, name_search
+from stages.rescue.names import Names, name_search
 from stages.rescue.unescape import unescape_letters
 from stages.schema import Check, Fits
 from stages.schema.value import MAX_DEPTH, Json
-from stages.state import Naming, State, known_messages
+from stages.state import State
 
 PLACES_READ = 4_000
 """Places in the texts that are read for one call."""
@@ -79,8 +81,8 @@ def tool_answers(state: State, call: ShownCall) -> Iterator[str]:
     """What tools answered and summaries say, as far as it names a tool; answers to this very call aside."""
     own: set[str] | None = None
     history = state.history
-    for place in state.memo.naming.places:
-        match history[place]:
+    for message in compress(history, state.memo.naming.values):
+        match message:
             case Tool(name=call.name, call_id=call_id) as answer:
                 own = _ids_of(call, history) if own is None else own
                 if call_id not in own:
@@ -89,8 +91,7 @@ def tool_answers(state: State, call: ShownCall) -> Iterator[str]:
                 yield text
             case _:
                 pass
-    for place in state.memo.naming.cut_places:
-        cut = state.cleared[place]
+    for cut in compress(state.cleared, state.memo.cut_naming.values):
         if cut.name != call.name or not call.same(cut.arguments):
             yield cut.text
 
@@ -102,32 +103,23 @@ def _ids_of(call: ShownCall, history: tuple[Message, ...]) -> set[str]:
 
 def user_texts(state: State) -> Iterator[str]:
     """What the user wrote, as far as it names a tool."""
-    for place in state.memo.naming.places:
-        if isinstance(message := state.history[place], User) and message.kind is Kind.USER_INPUT:
+    for message in compress(state.history, state.memo.naming.values):
+        if isinstance(message, User) and message.kind is Kind.USER_INPUT:
             yield message.text
 
 
-def up_to_date(state: State, names: Names) -> Naming:
-    """Which messages name a tool, the latest too."""
+def with_naming(state: State, names: Names) -> State:
+    """The state with a memo of which messages name a tool, the latest too."""
     search = name_search(names.known)
-    said = "\n".join(search.letters + search.signs)
-    before = state.memo.naming if state.memo.naming.names == said else Naming()
-    history, cleared = state.history, state.cleared
-    known = known_messages(history, before.length, before.last)
-    return Naming(
-        names=said,
-        length=len(history),
-        last=history[-1] if history else None,
-        places=(before.places if known else ()) + _places(search, map(_shown, history[known:]), known),
-        cut=len(cleared),
-        cut_places=before.cut_places + _places(search, (one.text for one in cleared[before.cut :]), before.cut),
-    )
+    key = "\n".join(search.letters + search.signs)
 
+    def finds(text: str) -> bool:
+        return bool(text) and search.finds(unescape_letters(text))
 
-def _places(search: NameSearch, texts: Iterable[str], first: int) -> tuple[int, ...]:
-    return tuple(
-        place for place, text in enumerate(texts, start=first) if text and search.finds(unescape_letters(text))
-    )
+    memo = state.memo
+    naming = memo.naming.extended(state.history, lambda message, _: finds(_shown(message)), key)
+    cut = memo.cut_naming.extended(state.cleared, lambda entry, _: finds(entry.text), key)
+    return replace(state, memo=replace(memo, naming=naming, cut_naming=cut))
 
 
 def _shown(message: Message) -> str:

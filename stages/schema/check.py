@@ -405,11 +405,11 @@ def _decoded(text: str) -> Json | Problem:
     if len(text) > _LONGEST:
         found = f"{len(text)} characters"
         return Problem(path="", rule="size", expected=f"at most {_LONGEST} characters of arguments", found=found)
-    if nested(text):
-        return _deep(text)
     try:
         value = decode(_any, text)
     except msgspec.DecodeError as error:
+        if nested(text):
+            return _deep(text)
         expected = f"one JSON object with the arguments, {{}} for none ({error})"
         # A lone surrogate cannot be encoded, so no later text that quotes it could be sent.
         found = sound(cut_text(text))

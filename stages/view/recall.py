@@ -8,7 +8,7 @@ from stages import nudges
 from stages.compaction.budget import ContextBudget, estimate
 from stages.effect import CallResult, Succeeded, Unresolved
 from stages.execution import unanswered_calls
-from stages.message import Assistant, History, Kind, Tool, ToolCall, size
+from stages.message import History, Kind, Tool, ToolCall, messages_with_calls, size
 from stages.nudges import quote
 from stages.state import Batch, Cleared, Compaction, State
 from stages.tokens import characters_of, fitting_length, length
@@ -50,26 +50,19 @@ def with_cut_results(record: tuple[Cleared, ...], before: History, after: Histor
     """
     known = {entry.call_id for entry in record}
     left = {m.call_id: m.text for m in after if isinstance(m, Tool)}
-    gone = [
-        m
-        for m in before
-        if isinstance(m, Tool)
-        and m.kind is Kind.TOOL_RESULT
-        and m.call_id not in known
-        and left.get(m.call_id) != m.text
-    ]
-    arguments = (
-        {call.id: call.arguments for m in before if isinstance(m, Assistant) for call in m.calls} if gone else {}
-    )
     return record + tuple(
         Cleared(
             call_id=m.call_id,
             name=m.name,
-            arguments=arguments.get(m.call_id, "{}"),
+            arguments=call.arguments if call else "{}",
             text=m.text,
             status=m.status,
         )
-        for m in gone
+        for m, call in messages_with_calls(before)
+        if isinstance(m, Tool)
+        and m.kind is Kind.TOOL_RESULT
+        and m.call_id not in known
+        and left.get(m.call_id) != m.text
     )
 
 

@@ -6,22 +6,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from stages.message import ToolCall
 from stages.progress import (
     RepeatPolicy,
-    answer_digest,
+    attempt_of,
     attempts_since_progress,
+    made,
     repeated_attempts,
     replies_without_progress,
-    times_answered,
+    success_of,
     with_calls,
 )
-from stages.state import Attempt, Ledger, Success
+from stages.state import Ledger, Success
 
 FREE = RepeatPolicy(free=frozenset({"poll"}), once=frozenset({"write"}))
 
 
+def call(name: str, arguments: str = "{}") -> ToolCall:
+    return ToolCall(id="1", name=name, arguments=arguments)
+
+
 def success(name: str, answer: str, turn: int) -> Success:
-    return Success(name=name, arguments="{}", answer=answer_digest(name, "{}", answer), turn=turn)
+    return success_of(call(name), answer, turn)
 
 
 def ran(ledger: Ledger, *calls: tuple[str, str]) -> Ledger:
@@ -33,7 +39,7 @@ def ran(ledger: Ledger, *calls: tuple[str, str]) -> Ledger:
 
 def refused(ledger: Ledger, name: str) -> Ledger:
     turn = ledger.turn + 1
-    return with_calls(replace(ledger, turn=turn), (), (Attempt(name=name, arguments="{}", turn=turn),), FREE)
+    return with_calls(replace(ledger, turn=turn), (), (attempt_of(call(name), "no", "failed", turn),), FREE)
 
 
 def test_two_that_take_turns_are_stuck_from_the_first_repetition_on() -> None:
@@ -49,15 +55,15 @@ def test_a_call_is_counted_as_often_as_it_was_answered_in_vain() -> None:
     counts = []
     for _ in range(4):
         ledger = ran(ledger, ("look", "7"))
-        counts.append(times_answered(ledger, "look", "{ }"))
+        counts.append(made(ledger, call("look", "{ }")).answered)
     assert counts == [0, 2, 3, 4]
-    assert times_answered(ledger, "look", '{"other":1}') == 0
+    assert made(ledger, call("look", '{"other":1}')).answered == 0
 
 
 def test_a_refused_call_is_an_attempt_without_an_answer() -> None:
     ledger = refused(refused(Ledger(), "write"), "write")
     assert [attempt.turn for attempt in attempts_since_progress(ledger)] == [1, 2]
-    assert times_answered(ledger, "write", "{}") == 0
+    assert (made(ledger, call("write")).answered, made(ledger, call("write")).refused) == (0, True)
     assert [one.turn for one in repeated_attempts(ledger)] == [2]
 
 
@@ -73,5 +79,5 @@ def test_a_run_makes_progress_as_often_as_something_is_new(calls: Sequence[tuple
 @given(st.text(), st.text())
 def test_digests_differ_where_the_answers_do(one: str, other: str) -> None:
     halves = [text.encode(errors="replace") for text in (one, other)]
-    same = answer_digest("look", "{}", one) == answer_digest("look", "{}", other)
+    same = success("look", one, 1) == success("look", other, 1)
     assert same == (halves[0] == halves[1])

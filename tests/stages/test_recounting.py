@@ -8,7 +8,7 @@ from msgspec import Raw
 from stages import nudges
 from stages.effect import Budget
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
-from stages.progress import times_answered
+from stages.progress import made
 from stages.recounting import recount
 from stages.rules import Rules, missing_prerequisites
 from stages.state import Ledger
@@ -105,16 +105,16 @@ def test_of_calls_with_one_id_each_result_is_judged_as_its_own_tools() -> None:
 
 def test_what_the_user_asks_for_again_is_no_repetition() -> None:
     def turns(*kinds: str) -> History:
-        made: list[Message] = [User(text="Test it.")]
+        said: list[Message] = [User(text="Test it.")]
         for turn, kind in enumerate(kinds, start=1):
             if kind == "test":
-                made += [asks(("1", "test", "{}"), turn=turn), answer("1", "2 failed", turn=turn)]
+                said += [asks(("1", "test", "{}"), turn=turn), answer("1", "2 failed", turn=turn)]
             else:
-                made += [Assistant(text="2 failed.", turn=turn), User(text="Once more.", turn=turn)]
-        return tuple(made)
+                said += [Assistant(text="2 failed.", turn=turn), User(text="Once more.", turn=turn)]
+        return tuple(said)
 
     def times(*kinds: str) -> int:
-        return times_answered(recount(RULES, turns(*kinds)), "test", "{}")
+        return made(recount(RULES, turns(*kinds)), ToolCall(id="1", name="test", arguments="{}")).answered
 
     assert times("test", "test", "test") == 3
     assert times("test", "test", "asked") == 0

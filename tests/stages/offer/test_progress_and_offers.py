@@ -23,11 +23,12 @@ from stages.offer import offered_tools
 from stages.order import Use
 from stages.progress import (
     RepeatPolicy,
-    answer_digest,
+    attempt_of,
     digests,
+    made,
     repeated_attempts,
     replies_without_progress,
-    times_answered,
+    success_of,
     with_calls,
 )
 from stages.rules import Calls, Limits, Rules
@@ -39,7 +40,7 @@ NONE = RepeatPolicy()
 
 
 def success(name: str, arguments: str = '{"what":"a"}', text: str = "a is 7", turn: int = 1) -> Success:
-    return Success(name=name, arguments=arguments, answer=answer_digest(name, arguments, text), turn=turn)
+    return success_of(ToolCall(id="1", name=name, arguments=arguments), text, turn)
 
 
 def test_what_something_required_needs_or_what_cannot_come_later_is_offered_at_once() -> None:
@@ -90,7 +91,7 @@ def as_run(ledger: Ledger) -> Ledger:
 
 
 def attempt(name: str, arguments: str = '{"what":"a"}', turn: int = 1, text: str = "no") -> Attempt:
-    return Attempt(name=name, arguments=arguments, answer=answer_digest(name, arguments, text), turn=turn)
+    return attempt_of(ToolCall(id="1", name=name, arguments=arguments), text, "final", turn)
 
 
 @pytest.mark.parametrize(
@@ -318,7 +319,7 @@ def test_the_correction_says_what_to_do_instead() -> None:
     assert "Use that answer; then answer in words or call one of: finish" in render(worded[0])
     moved_on = replace(ledger, turn=4, progress=4)
     assert repetition(RULES)(State(history=(), ledger=as_run(moved_on)), (again,)) == []
-    assert times_answered(moved_on, "look", '{"what":"a"}') == 0
+    assert made(moved_on, again).answered == 0
     assert repeated_attempts(moved_on) == []
 
 
@@ -482,7 +483,7 @@ def test_nobody_is_driven_to_write_by_what_was_refused() -> None:
 
 
 def tried(name: str, part: str, turn: int) -> Attempt:
-    return Attempt(name=name, arguments=f'{{"part":"{part}"}}', turn=turn)
+    return attempt_of(ToolCall(id="1", name=name, arguments=f'{{"part":"{part}"}}'), "no", "failed", turn)
 
 
 NO_PROGRESS: list[tuple[str, list[Attempt], dict[str, Any], set[str]]] = [
