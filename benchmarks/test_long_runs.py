@@ -21,7 +21,7 @@ RULES = Rules(
         ToolSpec(name="void_invoice", description="Void.", parameters=NAME, effect="write"),
         ToolSpec(name="finish", description="Finish.", parameters=Raw(b'{"type":"object"}'), effect="terminal"),
     ),
-    unruled=("void_invoice",),
+    withheld=("void_invoice",),
 )
 
 
@@ -35,7 +35,7 @@ def test_whether_anybody_spoke_of_a_write(benchmark: BenchmarkFixture, messages:
 def test_a_stuck_run(benchmark: BenchmarkFixture, messages: int) -> None:
     history = pages(messages)
     for guess in range(3):
-        history += exchange("find_member", f"nobody-{guess}", messages + guess, "[ToolError] not found", "failed")
+        history += exchange("find_member", f"nobody-{guess}", messages + guess, "not found", "unresolved")
     offered = benchmark(offered_tools, RULES, remembered(history))
     assert offered != RULES.tools
 
