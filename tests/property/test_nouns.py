@@ -5,6 +5,7 @@ import re
 from ast import unparse
 from decimal import Decimal
 from pathlib import Path
+from typing import get_type_hints
 
 import msgspec
 import pytest
@@ -46,6 +47,14 @@ st.register_type_strategy(
         WhenUnsure, below=st.floats(0, 1), then=_STEPS | st.lists(_STEPS).map(tuple), max_calls=st.integers(0, 2**60)
     ),
 )
+_RANGES = {
+    "timeout": st.none() | st.floats(0.01, 1e9),
+    "idle_timeout": st.none() | st.floats(0.01, 1e9),
+    "max_parallel": st.none() | st.integers(1, 2**60),
+    "result_limit": st.integers(1, 2**60),
+}
+_FIELDS = {name: st.from_type(hint) for name, hint in get_type_hints(ToolSpec).items()}
+st.register_type_strategy(ToolSpec, st.builds(ToolSpec, **(_FIELDS | _RANGES)))
 # A user's own functions are no data; rules without them are.
 st.register_type_strategy(Rules, st.builds(Rules, checks=st.just({})))
 
