@@ -29,7 +29,7 @@ from forge.observation import Answered, Observed, Requested
 from forge.serve import api
 from forge.serve.following import Following, Followings, Reading, Sequence
 from forge.serve.keys import ANYONE, KeyFile, Principal
-from forge.serve.openapi import OPERATIONS, Operation, document
+from forge.serve.openapi import OPERATIONS, Operation, OperationId, document
 from forge.serve.options import ServeOptions
 from forge.serve.problems import ProblemError, of_door, of_forge, problem_answer, read
 from forge.serve.views import journal_view, run_view, workflow_view
@@ -140,9 +140,22 @@ class App:
         self._rates, self._prometheus, self._streams = Rates(options.rate), metrics, 0
         metrics.watch(metrics.streams, lambda: self._streams)
         self._document = document(VERSION)
-        self._handlers: Mapping[str, Handler] = {
-            one.id: getattr(self, re.sub("[A-Z]", lambda found: f"_{found[0].lower()}", f"_{one.id}"))
-            for one in OPERATIONS
+        self._handlers: Mapping[OperationId, Handler] = {
+            "startRun": self._start_run,
+            "listRuns": self._list_runs,
+            "getRun": self._get_run,
+            "readEvents": self._read_events,
+            "exportJournal": self._export_journal,
+            "answerRun": self._answer_run,
+            "cancelRun": self._cancel_run,
+            "retryRun": self._retry_run,
+            "steerRun": self._steer_run,
+            "deleteRun": self._delete_run,
+            "listWorkflows": self._list_workflows,
+            "live": self._live,
+            "ready": self._ready,
+            "metrics": self._metrics,
+            "openapi": self._openapi,
         }
         self._routes = [
             (operation, Route(operation.path, endpoint=self, methods=[operation.method])) for operation in OPERATIONS

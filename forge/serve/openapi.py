@@ -20,14 +20,33 @@ class Parameter(Struct, frozen=True, kw_only=True):
     schema: Mapping[str, object] = msgspec.field(default_factory=lambda: {"type": "string"})
 
 
+OperationId = Literal[
+    "startRun",
+    "listRuns",
+    "getRun",
+    "readEvents",
+    "exportJournal",
+    "answerRun",
+    "cancelRun",
+    "retryRun",
+    "steerRun",
+    "deleteRun",
+    "listWorkflows",
+    "live",
+    "ready",
+    "metrics",
+    "openapi",
+]
+
+
 class Operation(Struct, frozen=True, kw_only=True):
-    """A method of a path, handled by the App's method of the same name.
+    """A method of a path.
 
     `scope` is the scope a key needs; None: no key needed. `body` is read as JSON. `answers`: the struct or media type
     of each success response, by status; None: no body. `problems`: errors specific to this operation.
     """
 
-    id: str
+    id: OperationId
     method: Literal["GET", "POST", "DELETE"]
     path: str
     about: str
