@@ -75,29 +75,17 @@ def _like(model: str, run: str) -> str | None:
 # Placeholders: arguments that only stand for a value, such as `<customer_id>`.
 
 _WRAPPED = LazyPattern(r"<([^<>]{1,80})>|\{\{([^{}]{1,80})\}\}|\$?\{([^{}]{1,80})\}|\[([^\[\]]{1,80})\]|%([^%]{1,80})%")
+_PATH = LazyPattern(r"\$?(\w{1,80})(?:\(.{0,80}\))?(?:[.\[].{1,80})?")
 _WORD = LazyPattern(r"[^\W_]+")
 _SPEAKS_OF_RESULTS = frozenset({"result", "results", "output", "response", "previous", "value", "from", "placeholder"})
-_SAYS_NOTHING = _SPEAKS_OF_RESULTS | {
-    "your",
-    "the",
-    "my",
-    "some",
-    "a",
-    "an",
-    "of",
-    "by",
-    "in",
-    "call",
-    "calling",
-    "tool",
-    "returned",
-}
+_AROUND = frozenset({"your", "the", "my", "some", "a", "an"})
+_LINKS = frozenset({"of", "by", "in", "call", "calling", "tool", "returned"})
+_OPENS = "<{$[%"
+"""First characters of wrapped values; other texts need not be matched against the longer pattern."""
 _DOCUMENTS = frozenset(
     {"content", "contents", "code", "source", "template", "html", "markdown", "script", "snippet", "patch", "diff"}
 )
 """Last words in the names of arguments that are documents, which may consist of `{{name}}`, `<div>` or `f()`."""
-_LONGEST_PLACEHOLDER = 120
-"""Maximum characters of a placeholder; a longer text is content."""
 
 _EXAMPLE = LazyPattern(
     r"\b(?:as in|e\.g\.|for example|for instance|such as|like)[:,]? ?[\"'`]?([^\s\"'`]{2,60})", re.IGNORECASE
@@ -110,12 +98,19 @@ _members: msgspec.json.Decoder[dict[str, Json]] = msgspec.json.Decoder(dict)
 def placeholder_arguments(call: ToolCall, tools: Mapping[str, ToolSpec], state: State) -> tuple[tuple[str, str], ...]:
     """The arguments of a call that are placeholders, with their texts: `<customer_id from get_order>`.
 
-    Whatever the user said, or the tool's schema lists, is a value, whatever it looks like.
+    Whatever the user said, or the tool's schema lists, is a value, whatever it looks like. So is a document, unless it
+    names the result of a tool: `<content from read_file>`.
     """
     found: list[tuple[str, str]] = []
+    writes = tools[call.name].effect == "write"
     for name, value in _members.decode(call.arguments).items():
-        texts = (value,) if isinstance(value, str) else [leaf for _, leaf in values_within(value)]
-        found += [(name, text) for text in texts if isinstance(text, str) and _stands_for(text, name, call.name, tools)]
+        if isinstance(value, str) and ("\n" in value.strip() or (writes and _is_document(name))):
+            found += [(name, value)] if _stands_for_a_result(value.strip(), tools) else []
+        elif isinstance(value, str):
+            found += [(name, value)] if _stands_for(value, name, tools) else []
+        elif isinstance(value, list | dict):
+            texts = [leaf for _, leaf in values_within(value) if isinstance(leaf, str)]
+            found += [(name, text) for text in texts if _stands_for(text, name, tools)]
     if not found:
         return ()
     schema = tools[call.name].properties
@@ -131,28 +126,59 @@ def _examples_in(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(found.rstrip(".,;:)") for text in texts for found in _EXAMPLE.compiled.findall(text))
 
 
-def _stands_for(text: str, name: str, tool: str, tools: Mapping[str, ToolSpec]) -> bool:
-    """Whether the text only names the argument, a tool or a result, as a whole or in brackets.
+def _is_document(name: str) -> bool:
+    return not _DOCUMENTS.isdisjoint(_WORD.compiled.findall(name.lower())[-1:])
 
-    A document that a write takes may look like that, so it stands for another only if it names a tool in brackets.
-    """
+
+def _stands_for_a_result(text: str, tools: Mapping[str, ToolSpec]) -> bool:
+    """Whether the whole text is in brackets, names a tool and mentions its result."""
+    wrapped = _WRAPPED.compiled.fullmatch(text) if text[:1] in _OPENS else None
+    if wrapped is None:
+        return False
+    inner = next(group for group in wrapped.groups() if group is not None)
+    words, path = _words(inner), _PATH.compiled.fullmatch(inner.strip())
+    named = any(_words(tool) <= words for tool in tools)
+    return (named and not words.isdisjoint(_SPEAKS_OF_RESULTS)) or (path is not None and path[1] in tools)
+
+
+def _stands_for(text: str, name: str, tools: Mapping[str, ToolSpec]) -> bool:
     plain = text.strip()
+    # A longer text is content. The bound only spares it the patterns: halving it changes no recorded decision.
     if len(plain) > _LONGEST_PLACEHOLDER:
         return False
-    wrapped = _WRAPPED.compiled.fullmatch(plain)
-    mentioned = [one for one in tools if one in plain]
-    is_document = tools[tool].effect == "write" and not _DOCUMENTS.isdisjoint(_WORD.compiled.findall(name.lower())[-1:])
-    if is_document or "\n" in plain:
-        return bool(wrapped and mentioned)
+    if plain[:1] in _OPENS and (wrapped := _WRAPPED.compiled.fullmatch(plain)):
+        words = _words(next(group for group in wrapped.groups() if group is not None))
+        named = any(_words(one) <= words for one in (name, *tools))
+        return named or not words.isdisjoint(_SPEAKS_OF_RESULTS)
+    # Most values are no placeholders, which a look at the first word shows quickly.
+    if _first_word(name) in plain.lower() and _words(plain) - _AROUND == _words(name):
+        return True
+    if not any(map(plain.__contains__, tools)):
+        return False
+    path = _PATH.compiled.fullmatch(plain)
+    return (path is not None and path[1] in tools) or _says_only_where_it_is(plain, name, tools)
+
+
+def _says_only_where_it_is(plain: str, name: str, tools: Mapping[str, ToolSpec]) -> bool:
+    """Whether the text is like `the customer id from get_order` and no more; a sentence about a result is a value."""
     words = _words(plain)
-    named = [one for one in map(_words, (name, *mentioned)) if one <= words]
-    if wrapped:
-        return bool(named) or not words.isdisjoint(_SPEAKS_OF_RESULTS)
-    return bool(named) and words <= _SAYS_NOTHING.union(*named)
+    if words.isdisjoint(_SPEAKS_OF_RESULTS):
+        return False
+    left = words - _SPEAKS_OF_RESULTS - _AROUND - _LINKS - _words(name)
+    return any(left <= _words(tool) for tool in tools if tool in plain)
+
+
+def _first_word(text: str) -> str:
+    word = _WORD.compiled.search(text.lower())
+    return word[0] if word else ""
 
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(_WORD.compiled.findall(text.lower()))
+
+
+_LONGEST_PLACEHOLDER = 120
+"""Maximum characters of a placeholder."""
 
 
 # Untried values: suggestions for a model that keeps calling a tool with the same value.

@@ -46,6 +46,8 @@ def found(
         "YOUR_CUSTOMER_ID",
         "get_order.customer_id",
         "get_order()",
+        "$get_order.result[0]",
+        "$get_order(A-17).customer_id",
         "customer_id_from_get_order",
         "result of get_order",
         "the output from the get_order tool",
