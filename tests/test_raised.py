@@ -70,7 +70,7 @@ def test_it_is_logged_with_its_traceback_and_without_the_values_of_the_call(capl
     assert "the tool pay raised ValueError\nTraceback" in text
     assert f'{Path(__file__).name}", line ' in text
     assert "raise ValueError(f" in text
-    assert "ValueError: no account '***'\n  with the PIN *** at THE BANK \\x1b[2J" in text
+    assert "ValueError: no account '***'\\nwith the PIN *** at THE BANK \\x1b[2J" in text
     assert text.index("KeyError: '***'") < text.index("ValueError: no account")
     assert SECRET not in text
     assert "4711" not in text

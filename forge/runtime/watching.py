@@ -2,11 +2,13 @@
 
 import asyncio
 import logging
+import re
 import traceback
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from os import PathLike, fspath
+from types import TracebackType
 from typing import TYPE_CHECKING, TypedDict
 
 import msgspec
@@ -19,6 +21,7 @@ from forge.connection import Connection, Sender
 from forge.errors import McpToolError
 from forge.interpreters import Interpreter, Runner, interpreter, nobody
 from forge.interpreters.threads import unheard
+from forge.interpreters.tools import words_of
 from forge.masking import MASK, Hidden
 from forge.outcome import Halted
 from forge.runtime.emitter import Emitter, OnEvent, notify
@@ -31,7 +34,6 @@ from stages import events
 from stages.effect import Effect, Execute, Outcome, Replied, Results, Send, Undelivered
 from stages.halt import ToolsFailing
 from stages.message import History, Message, ToolCall
-from stages.repair.decoding import sound
 from stages.rules import Rules
 from stages.seen import leaves
 from stages.state import MAIN, Compaction, State
@@ -56,19 +58,22 @@ _KEPT = 64
 """Maximum number of exceptions that are kept, the latest ones: those of a large batch."""
 
 _MINIMUM = 4
-"""Minimum length of an argument to mask."""
+"""Minimum length of an argument to mask within a word, as in a journal (`forge.journal.redaction`)."""
 
 _MOST_VALUES = 200
-"""Maximum number of arguments to look for in a traceback; with more, it is logged without messages."""
+"""Maximum number of arguments to look for in a message; with more, the message is left out."""
 
-_LONGEST = 20_000
-"""Maximum characters of a log entry."""
+_LONGEST = 2_000
+"""Maximum characters of a message."""
 
-_READ = 5 * _LONGEST
-"""Maximum characters of a traceback that are looked through: more than are shown, as none may end within a value."""
+_READ = 50 * _LONGEST
+"""Maximum characters of a message that are looked through: more than are shown, as none may end within a value."""
 
 _FRAMES = 30
 """Maximum frames of one traceback, the innermost ones."""
+
+_CHAINED = 8
+"""Maximum number of exceptions that one log entry tells of: causes, and members of groups."""
 
 
 class Raised:
@@ -99,24 +104,47 @@ class Raised:
         return halted
 
     def _told(self, call: ToolCall, error: Exception) -> str:
-        """The traceback, with causes and members of groups; no value of the call is in it."""
+        """The tracebacks, the first cause first; no value of the call is in them."""
         arguments = [str(leaf) for leaf in leaves(call.arguments) if not isinstance(leaf, bool | None)]
         silent = self._redacted or len(arguments) > _MOST_VALUES
-        named = f"{type(error).__name__}: {MASK}"
-        if isinstance(error, McpToolError):
-            # The traceback would show only how forge reads the server's answer.
-            text = named if silent else f"{type(error).__name__}: {error}"
-        elif silent:
-            text = "".join((*traceback.format_tb(error.__traceback__, -_FRAMES), named))
-        else:
-            text = "".join(traceback.TracebackException.from_exception(error, limit=-_FRAMES).format())
         hidden = Hidden(() if silent else arguments, minimum=_MINIMUM)
-        return _indented(hidden.without(sound(text[:_READ]))[:_LONGEST])
+        short = "|".join(re.escape(text) for text in arguments if 0 < len(text) < _MINIMUM)
+
+        def words(one: BaseException) -> str:
+            if silent:
+                return MASK
+            shown = hidden.without(words_of(one, _READ))
+            return printable((re.sub(rf"(?<!\w)(?:{short})(?!\w)", MASK, shown) if short else shown)[:_LONGEST])
+
+        def told(one: BaseException) -> str:
+            named = f"{printable(type(one).__name__)}: {words(one)}"
+            if isinstance(one, McpToolError):
+                return named  # the traceback would show only how forge reads the server's answer
+            frames = "".join(traceback.format_tb(_of_the_tool(one.__traceback__), -_FRAMES))
+            return f"Traceback (most recent call last):\n{frames}{named}"
+
+        return "\n\n".join(told(one) for one in reversed(_chain(error)))
 
 
-def _indented(text: str) -> str:
-    """The text with each further line indented, so that none looks like a log entry of its own."""
-    return "\n  ".join(map(printable, text.rstrip("\n").split("\n")))
+def _of_the_tool(trace: TracebackType | None) -> TracebackType | None:
+    """The traceback without the frames that call the tool."""
+    while trace and trace.tb_next and str(trace.tb_frame.f_globals.get("__name__")).startswith("forge.interpreters."):
+        trace = trace.tb_next
+    return trace
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """The exception, then what led to it: the members of a group, causes, and what was being handled."""
+    found, left = list[BaseException](), deque([error])
+    while left and len(found) < _CHAINED:
+        one = left.popleft()
+        if any(one is known for known in found):
+            continue
+        found.append(one)
+        members = one.exceptions if isinstance(one, BaseExceptionGroup) else ()
+        before = one.__cause__ or (None if one.__suppress_context__ else one.__context__)
+        left.extend((*members, *((before,) if before else ())))
+    return found
 
 
 # Watching: the options by which a caller observes and controls a run.
