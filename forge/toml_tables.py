@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import get_args, get_origin
@@ -71,6 +71,10 @@ def table_faults(table: Mapping[str, object], kind: type[Struct], header: str = 
     for key, value in table.items():
         if (field := known.get(key)) is not None:
             yield from _wrong(value, field.type, header, key)
+        elif table_with_it := next((name for name, one in known.items() if key in _keys(one.type)), None):
+            table_name = joined(header, table_with_it)
+            listed = _is_list(known[table_with_it].type)
+            yield f"{_at(header)}{key}: it belongs in the table {f'[[{table_name}]]' if listed else f'[{table_name}]'}"
         else:
             meant = did_you_mean(key, known)
             yield f"{_at(header)}{key}: unknown key.{meant} Known keys: {', '.join(known)}"
@@ -84,7 +88,13 @@ def _wrong(value: object, hint: object, header: str, key: str) -> Iterator[str]:
     inner = _struct_in(hint)
     if inner is not None and _is_one(hint):
         yield from _wrong_table(value, inner, joined(header, key))
-    elif inner is not None and isinstance(value, dict) and get_origin(hint) in (Mapping, dict):
+    elif inner is not None and (
+        (isinstance(value, dict) and get_origin(hint) not in (Mapping, dict))
+        or (_is_list(hint) and not isinstance(value, list))
+    ):
+        table = joined(header, key)
+        yield f"[{table}]: it must be a list of tables; write [[{table}]]"
+    elif inner is not None and isinstance(value, dict):
         for name, table in value.items():
             yield from _wrong_table(table, inner, joined(header, key, name))
     elif inner is not None and isinstance(value, list) and any(isinstance(one, dict) for one in value):
@@ -122,6 +132,12 @@ def _contradictions(table: Mapping[str, object], kind: type[Struct], header: str
         yield from (f"[{header}] {problem.removeprefix(f'{kind.__name__}: ')}" for problem in said)
 
 
+def _keys(hint: object) -> tuple[str, ...]:
+    """The keys of a table, or of each table in a list."""
+    inner = _struct_in(hint) if _is_one(hint) or _is_list(hint) else None
+    return () if inner is None else inner.__struct_encode_fields__
+
+
 def _struct_in(hint: object) -> type[Struct] | None:
     """The Struct of the tables in a value; None if there are none."""
     if isinstance(hint, type) and issubclass(hint, Struct):
@@ -135,6 +151,11 @@ def _is_one(hint: object) -> bool:
         kind in {type(None), UnsetType} or (isinstance(kind, type) and issubclass(kind, Struct))
         for kind in get_args(hint) or (hint,)
     )
+
+
+def _is_list(hint: object) -> bool:
+    """Whether the value is a list of tables."""
+    return get_origin(hint) in (tuple, list, Sequence) and _is_one(get_args(hint)[0])
 
 
 def _takes_function(hint: object) -> bool:

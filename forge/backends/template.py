@@ -17,7 +17,10 @@ from stages.rescue.chat_template import SAMPLE_KEY, SAMPLE_NAME, SAMPLE_TEXT, SA
 from stages.rescue.found import Markers
 
 _LONGEST = 100_000
-"""Maximum characters of a rendered conversation; a longer one counts as refused."""
+"""Maximum characters of a rendered conversation."""
+
+_REFUSALS = (400, 500)
+"""Status of an answer about a conversation that the template refuses."""
 
 _Message = Mapping[str, object]
 
@@ -53,8 +56,12 @@ async def examined(client: httpx.AsyncClient, root: str, model: str, chat_templa
         """The conversation as rendered; None if the template refuses it."""
         asked = {"model": model, "messages": messages, "tools": [_TOOL], "add_generation_prompt": False}
         answer = await ask(client, root + "/apply-template", msgspec.json.encode(asked), loading=0)
+        if answer.status in _REFUSALS:
+            return None
         found = answer.read(RenderedPrompt)
-        return found.prompt if found and len(found.prompt) <= _LONGEST else None
+        if found is None or len(found.prompt) > _LONGEST:
+            raise BackendError(f"{root}/apply-template answered {answer.status} without a conversation of usual length")
+        return found.prompt
 
     try:
         if not chat_template or await rendered(_ASKED) is None:

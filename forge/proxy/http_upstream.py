@@ -27,6 +27,9 @@ _EVENTS_LIMIT = 250_000
 _EVENTS_AT_ONCE = 64
 """Events after which other tasks may run: a chunk may hold tens of thousands."""
 
+_PACKINGS = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd", "compress"})
+"""Content encodings; the proxy requests none of them."""
+
 
 class HttpUpstream:
     """A server that speaks the protocol `wire`."""
@@ -125,7 +128,7 @@ class HttpUpstream:
     def _packed(self, answer: HttpAnswer) -> Refusal | None:
         """The refusal of a compressed body, which was not requested."""
         encoding = answer.headers.get("content-encoding", "").strip().lower()
-        if encoding in ("", "identity"):
+        if encoding not in _PACKINGS:
             return None
         said = f"{self._url} answered with content-encoding: {encoding[:40]}, although identity was requested"
         return Refusal(Fault(kind="malformed", detail=said))

@@ -1,6 +1,9 @@
 """Questions: the user's `ask` function, with its answers checked against the question."""
 
 import inspect
+from datetime import date, time, timedelta
+from decimal import Decimal
+from uuid import UUID
 
 import msgspec
 
@@ -9,6 +12,9 @@ from forge.errors import CallbackError
 from stages.effect import Approved, Ask, Rejected, Settled, Unanswered
 
 _PLACE = "ask"
+
+_NO_TEXT = (bytes, bytearray, memoryview, date, time, timedelta, UUID, Decimal)
+"""Values that would be written as text, and then pass for one. A datetime is a date."""
 
 _WAYS = (
     "Approved(digest=question.digest), Rejected(digest=question.digest, reason=…) or, if nobody can decide, "
@@ -40,9 +46,10 @@ def asking(ask: Asker) -> Asker:
             wrong = f"returned Settled, but no call of {question.call.name} has an unknown outcome; return {_WAYS}"
         else:
             try:
-                return msgspec.convert(msgspec.to_builtins(returned), type(returned))
+                return msgspec.convert(msgspec.to_builtins(returned, builtin_types=_NO_TEXT), type(returned))
             except (TypeError, msgspec.ValidationError) as error:
-                wrong = f"returned {repr(returned)[:200]}: {error}"
+                edited = "; edited must be the arguments as JSON text" if isinstance(returned, Approved) else ""
+                wrong = f"returned {repr(returned)[:200]}: {error}{edited}"
         raise CallbackError(f"{_PLACE}, {getattr(ask, '__qualname__', type(ask).__name__)}, {wrong}. {ADVICE}", _PLACE)
 
     return asked

@@ -128,7 +128,7 @@ def test_a_model_call_may_take_as_long_as_a_run(server: str, seconds: float, cal
         ("runs = 0", (), "evals.toml: runs is 0; it must be a whole number, at least 1"),
         ("[[model]]\nmodel = 'x'", (), "evals.toml: [model number 1] backend: it is missing"),
         ("[[model]]\nbakend = 'local'", (), "[model number 1] bakend: unknown key. "),
-        ("max_tokens = 9\n[[model]]\nbackend = 'local'", (), "max_tokens: unknown key"),
+        ("max_tokens = 9\n[[model]]\nbackend = 'local'", (), "max_tokens: it belongs in the table [[model]]"),
         ("runs = 3", (), "no model is given"),
         ("[[model]]\nbackend = 'local'", ("--backend", "local"), "leave out --backend, or remove the [[model]] tables"),
         ("mode = ['natve']\n[[model]]\nbackend = 'local'", (), "Did you mean native?"),

@@ -94,7 +94,7 @@ grounded = 3
 FAULTS = [
     "required_stps: unknown key",
     "Did you mean required_steps?",
-    "on_violation: unknown key",
+    "on_violation: it belongs in the table [calls]",
     "[limits] max_repeats is 0; it must be a whole number, at least 1",
     "[limits] max_seconds: unknown key. Known keys: max_tool_calls, max_repeats",
     "terminal_tool is 3; it must be a string or a list of strings",
@@ -162,7 +162,7 @@ def test_rules_that_contradict_each_other_are_refused_as_a_workflow_refuses_them
         (b"max_repeats = " + b"9" * 5000, "is not valid TOML: Exceeds the limit"),
         (b"a" + b".a" * 501 + b" = 1", "a line has more than 500 dots"),
         (b"a = " + b"[" * 30_000, "is not valid TOML: maximum recursion depth"),
-        (b'[order]\ntool = "a"', "order is {'tool': 'a'}; it must be a list"),
+        (b'[order]\ntool = "a"', "[order]: it must be a list of tables; write [[order]]"),
         (b"".join(b"[model.m%d]\n" % n for n in range(101)), "model: there are 101 tables; the maximum is 100"),
     ],
 )
