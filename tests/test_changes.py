@@ -46,6 +46,12 @@ def test_a_definition_names_functions_and_no_place_in_memory() -> None:
     assert " at 0x" not in written
 
 
+def test_a_set_is_written_in_the_same_order_by_every_process() -> None:
+    names = ["no_placeholders", "repetition", "order", "ask_once"]
+    workflow = Workflow("w", tools=[finish], terminal_tool="finish", without=frozenset(names))
+    assert definition_of(workflow)["without"] == sorted(names)
+
+
 def test_a_divergence_says_what_changed(tmp_path: Path) -> None:
     journal = str(tmp_path / "run.jsonl")
     run_sync(made(), "Go.", backend=Scripted([call("pay", amount=5), call("finish")]), journal=journal)

@@ -34,7 +34,10 @@ def _plain(value: object) -> object:
             return {name: _plain(own) for name, own, default in given if own != default}
         case Mapping():
             return {str(name): _plain(own) for name, own in value.items()}
-        case Sequence() | frozenset() | set():
+        case frozenset() | set():
+            # The order of a set differs from process to process, and a durable run would take that for a change.
+            return sorted(map(_plain, value), key=msgspec.json.encode)
+        case Sequence():
             return [_plain(own) for own in value]
         case _:
             return str(getattr(value, "__qualname__", type(value).__qualname__))
