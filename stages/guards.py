@@ -72,6 +72,7 @@ from stages.seen import (
     given_latest_first,
     is_own,
     is_source,
+    named_values,
     ungrounded_values,
     unseen_values,
     values_given_by,
@@ -392,8 +393,8 @@ def no_unseen_values(rules: Rules) -> Guard:
     """Object to such calls. Counts as a refusal; the budget bounds it.
 
     A value is a number, a text with a digit (an ID, a time), or a short text such as a name, of which at least one word
-    must be given; longer texts are the model's own words. Numbers, dates and times may be derived ("tomorrow at noon"),
-    so they are accepted when the same call is made again.
+    must be given; longer texts are the model's own words. The schema gives what it lists or has as a default. Numbers,
+    dates and times may be derived ("tomorrow at noon"), so they are accepted when the same call is made again.
     """
     free = {tool.name: tool for tool in rules.tools if tool.name in rules.unruled}
 
@@ -406,18 +407,18 @@ def no_unseen_values(rules: Rules) -> Guard:
 
 
 def _unseen(tool: ToolSpec, call: ToolCall, state: State) -> tuple[Unseen, ...]:
-    listed = _listed(tool)
     values = decode(_members, call.arguments)
     refused = (
         attempt.arguments for attempt in state.ledger.attempts if attempt.name == call.name and not attempt.answer
     )
     again = canonical(call.arguments) in map(canonical, refused)
-    asked = {name: value for name, value in values.items() if name not in listed and not (again and _worked_out(value))}
-    given = [(name, value) for name, value in asked.items() if _parts(value)]
     return tuple(
         Unseen(argument=name, value=_json(value))
-        for name, value in given
-        if len(unseen_values(parts := _parts(value), Grounded(argument=name), state)) == len(parts)
+        for name, value in values.items()
+        if (parts := _parts(value))
+        and not (again and _worked_out(value))
+        and not _is_listed(tool, name, value)
+        and len(unseen_values(parts, Grounded(argument=name), state)) == len(parts)
     )
 
 
@@ -449,10 +450,14 @@ def _worked_out(value: Json) -> bool:
 _NUMERIC = re.compile(r"[\d\s:./,+TZ-]{1,40}(?: ?[ap]\.?m\.?)?", re.IGNORECASE)
 
 
-def _listed(tool: ToolSpec) -> frozenset[str]:
-    """The arguments whose values are listed in the schema."""
-    kinds = ((name, msgspec.json.decode(kind, type=dict[str, object])) for name, kind in tool.properties.items())
-    return frozenset(name for name, kind in kinds if kind.keys() & {"enum", "const", "$ref"})
+def _is_listed(tool: ToolSpec, name: str, value: Json) -> bool:
+    """Whether the argument's schema lists the value, or has it as a default; what it refers to may do so."""
+    schema = bytes(tool.properties.get(name, b"{}")).decode()
+    listed = (leaf for key, leaf in named_values(schema) if key in _LISTING)
+    return '"$ref"' in schema or _json(value) in map(_json, listed)  # as JSON: 1 is not true
+
+
+_LISTING = ("enum", "const", "default")
 
 
 # Placeholders: no call with a placeholder as an argument, such as `<customer_id>`.

@@ -415,27 +415,27 @@ def mistake_count(ledger: Ledger, counter: Counter) -> int:
 # They can all be computed from the messages, so they are not saved.
 
 
-S = TypeVar("S")
-T = TypeVar("T")
+_S = TypeVar("_S")
+_T = TypeVar("_T")
 
 
-class Indexed(Struct, Generic[T], frozen=True, kw_only=True, gc=False):
+class Indexed(Struct, Generic[_T], frozen=True, kw_only=True, gc=False):
     """A value for each item of a tuple that grows at its end, such as the history, so that a turn only reads new items.
 
     `last` is the last item that was read, by which the tuple is known again, and `key` what the values depend on beside
     the items.
     """
 
-    values: tuple[T, ...] = ()
+    values: tuple[_T, ...] = ()
     last: object = None
     key: str = ""
 
-    def known(self, items: tuple[object, ...], key: str = "") -> tuple[T, ...]:
+    def known(self, items: tuple[object, ...], key: str = "") -> tuple[_T, ...]:
         """The values of those items that were read; none of another tuple, or for another key."""
         known = known_items(items, len(self.values), self.last) if key == self.key else 0
         return self.values if known else ()
 
-    def extended(self, items: tuple[S, ...], read: Callable[[S, T | None], T], key: str = "") -> Self:
+    def extended(self, items: tuple[_S, ...], read: Callable[[_S, _T | None], _T], key: str = "") -> Self:
         """The index of all items: `read` makes the value of a new one, given that of the item before it."""
         known = self.known(items, key)
         if items and len(known) == len(items):

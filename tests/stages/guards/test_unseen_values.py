@@ -11,7 +11,9 @@ from stages.rules import Rules
 from stages.state import Attempt, Ledger, State
 from stages.tool import ToolSpec
 
-KINDS = b'{"type":"object","properties":{"day":{"enum":["Friday"]},"at":{},"people":{},"note":{},"on":{}}}'
+KINDS = b"""{"type": "object", "properties": {"day": {"enum": ["Friday"]}, "at": {}, "people": {}, "note": {}, "on": {},
+"size": {"anyOf": [{"enum": ["large", 8]}, {"type": "null"}], "default": "medium"},
+"kind": {"$ref": "#/$defs/Kind"}}}"""
 BOOK = ToolSpec(name="book", description="", parameters=Raw(KINDS))
 RULES = Rules(tools=(BOOK,), unruled=("book",), on_text="accept")
 SAID: History = (
@@ -33,6 +35,11 @@ SAID: History = (
         ('{"note": "Verde, dinner"}', ()),
         ('{"note": "by the window, if there is one"}', ()),
         ('{"day": "Friday", "on": true, "note": ""}', ()),
+        ('{"size": "large", "kind": "private"}', ()),
+        ('{"size": 8}', ()),
+        ('{"size": "medium"}', ()),
+        ('{"size": "small"}', ("size",)),
+        ('{"size": 9}', ("size",)),
     ],
 )
 def test_a_number_a_word_or_a_code_has_to_be_seen_and_no_text_of_its_own_words(
