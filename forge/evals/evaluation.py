@@ -70,7 +70,7 @@ class Axes(Struct, frozen=True, kw_only=True):
     """What to compare: forge with each combination of these options, and other players.
 
     `only` limits this to the named configurations (`Configuration.way`); empty means all. ForgeError for unknown
-    options.
+    options, and for an empty list of them, with which there would be nothing to run.
     """
 
     mode: tuple[str, ...] = ("auto",)
@@ -81,8 +81,12 @@ class Axes(Struct, frozen=True, kw_only=True):
     only: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse unknown names."""
+        """Refuse unknown names, and empty lists."""
         for axis, known in _AXES.items():
+            if not getattr(self, axis):
+                raise ForgeError(
+                    f"{axis} is empty; name at least one of {', '.join(filter(None, known))}, or leave it out"
+                )
             for name in filter(None, getattr(self, axis)):
                 picked({one: one for one in known}, name, f"--{axis}")
 

@@ -1,6 +1,7 @@
 """The record of a run in progress: what it did and used so far, kept however it ends."""
 
 import hashlib
+from collections.abc import AsyncGenerator, Awaitable, Generator
 from dataclasses import dataclass, field, replace
 from functools import partial, wraps
 from typing import Any
@@ -97,17 +98,26 @@ class RunRecord:
         @wraps(inner)
         async def run(**arguments: object) -> object:
             given = {key: value for key, value in arguments.items() if not isinstance(value, IdempotencyKey)}
-            at, call = (
-                len(self.calls),
-                PerformedCall(tool=made.name, arguments=given, error=_UNENDED, message=self.message),
-            )
+            call = PerformedCall(tool=made.name, arguments=given, error=_UNENDED, message=self.message)
+            at = len(self.calls)
             self.calls.append(call)  # in the order of their start
+
+            def returned(result: object) -> None:
+                self.calls[at] = structs.replace(call, result=result, error="")
+
+            def in_its_thread(**values: object) -> object:
+                # A function that overruns its time-out is abandoned, not stopped: it takes effect all the same.
+                value = inner(**values)
+                if not isinstance(value, Generator | AsyncGenerator | Awaitable):
+                    returned(value)
+                return value
+
             try:
-                result = await invoked(inner, arguments, unheard, is_async=is_async)
+                result = await invoked(inner if is_async else in_its_thread, arguments, unheard, is_async=is_async)
             except Exception as error:
                 self.calls[at] = structs.replace(call, error=str(error) or type(error).__name__)
                 raise
-            self.calls[at] = structs.replace(call, result=result, error="")
+            returned(result)
             return result
 
         watched = Explicit(run, own.signature, own.convert) if isinstance(own, Explicit) else run

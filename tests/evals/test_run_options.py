@@ -87,6 +87,12 @@ def test_several_models_and_options_from_a_file_with_the_command_line_over_it(tm
     assert [(known.model, known.temperature) for known in found] == [("first", None), ("second", 0.5)]
 
 
+def test_an_empty_list_of_options_is_refused(tmp_path: Path, server: str) -> None:
+    ended = configured(tmp_path, f'files = ["mine.py"]\nmode = []\n[[model]]\nbackend = "{server}"')
+    assert ended.returncode == 2
+    assert "mode is empty; name at least one of auto, " in ended.stderr
+
+
 @pytest.mark.parametrize("backend", ["local", "llama-server:x.gguf"])
 def test_a_server_that_forge_starts_gets_the_context_that_the_scenarios_need(backend: str) -> None:
     with pytest.raises(ForgeError, match="--context is for a server that runs already"):
