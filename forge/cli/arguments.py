@@ -99,7 +99,7 @@ def _add_options(parser: Parser, kind: type[Options]) -> None:
             told |= {"action": "append", "default": [], "metavar": flag.metavar}
         else:
             is_path = Path in get_args(value)
-            read = _READ.get(option.name) or (Path if is_path else _READ.get(value, str))
+            read = _READ.get(option.name) or (Path if is_path else value if value in (int, float) else str)
             own = None if is_path or flag.variable else default // flag.unit if flag.unit > 1 else default
             told |= {"type": read, "default": own, "metavar": flag.metavar}
         group(flag.group).add_argument(flag.name, **told)
@@ -131,15 +131,13 @@ def port(text: str) -> int:
     return number
 
 
-_READ: dict[object, Callable[[str], object]] = {
-    int: int,
-    float: float,
+_READ: dict[str, Callable[[str], object]] = {
     "grace": seconds,
     "port": port,
     "body_limit": count,
     "streams": count,
 }
-"""How the value of a flag is read, by its option's type or, if more can be said of a wrong one, by its name."""
+"""How the value of a flag is read where more can be said of a wrong one than by its type."""
 
 
 # The arguments of each command.

@@ -242,6 +242,8 @@ def run_runs(options: argparse.Namespace) -> int:
         except JournalError as error:
             found.append(error)
     if options.json:
+        for unread in (one for one in found if isinstance(one, JournalError)):
+            sys.stderr.write(f"{printable(str(unread))}\n")
         print_json([one for one in found if isinstance(one, Glance)])
         return 0
     console = Console()

@@ -24,8 +24,8 @@ from forge.errors import ForgeError
 from stages.repair.decoding import sound
 
 APPLICATION = "forge"
-VERSION = "forge-2"
-"""The version of the order of steps per effect. Workers leave runs of other versions alone."""
+VERSION = "forge-3"
+"""The version of the order of steps per effect, and of the states. Workers leave runs of other versions alone."""
 
 WORKFLOW = "forge.run"
 

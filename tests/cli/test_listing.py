@@ -138,6 +138,9 @@ def test_runs_are_listed_with_how_to_go_on(tmp_path: Path) -> None:
     ]
     assert "In place of the words in capitals, write what the run was started with." in done.stdout
     assert "none.jsonl is not a journal" in done.stdout
+    as_json = forge("runs", "--json", FORGE_STATE=str(tmp_path))
+    assert [Path(run["path"]).name for run in json.loads(as_json.stdout)] == [begun.name, good.name]
+    assert "none.jsonl is not a journal" in as_json.stderr
     told = json.loads(forge("runs", "journals", str(folder), "--json", "--last", "1").stdout)
     assert [(one["path"], one["state"]) for one in told] == [(str(begun), "open")]
     empty = forge("runs", FORGE_STATE=str(tmp_path / "none")).stdout
