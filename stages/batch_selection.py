@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from stages import nudges
 from stages.arithmetic import calculation_problems
-from stages.candidates import placeholder_arguments
 from stages.message import ToolCall
+from stages.placeholders import placeholder_arguments
 from stages.rules import Rules, missing_prerequisites, pending
 from stages.schema.canonical_json import canonical
 from stages.seen import ungrounded_values

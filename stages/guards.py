@@ -19,7 +19,6 @@ from stages.arithmetic import (
     with_results,
 )
 from stages.budget import over_budget
-from stages.candidates import placeholder_arguments, values_to_try
 from stages.halt import PrerequisitesSkipped, StepsSkipped
 from stages.message import Kind, Tool, ToolCall, is_user_input, messages_with_calls
 from stages.nudges import asked_back
@@ -48,6 +47,7 @@ from stages.objection import (
 from stages.offer import offered_tools
 from stages.options import unfit_function
 from stages.order import current_successes, obstacle, value_of
+from stages.placeholders import placeholder_arguments
 from stages.progress import Made, made
 from stages.repair.decoding import decode
 from stages.rules import (
@@ -498,9 +498,6 @@ def _words(text: str) -> list[str]:
 
 # Repetition: no third time for a call with the same answer twice, or a write made twice, with nothing new in between.
 
-_PROPOSED_CALLS = 5
-"""Maximum values that a correction suggests."""
-
 
 def repetition(rules: Rules) -> Guard:
     """Object to calls that were already answered `max_repeats` times, the last time without anything new.
@@ -530,10 +527,6 @@ def repetition(rules: Rules) -> Guard:
                 wrong=Repeated(
                     times=count,
                     others=others,
-                    # No other values are suggested while a person has to decide about a call of this tool.
-                    values=()
-                    if unknown_outcome(bound[call.name], ledger)
-                    else values_to_try(bound[call.name], state)[:_PROPOSED_CALLS],
                     written=call.name in once and answers > 1,
                     words=welcomes_words(rules, ledger),
                 ),

@@ -237,14 +237,13 @@ class Miscalculated(Struct, frozen=True, kw_only=True, tag="miscalculated"):
 
 
 class Repeated(Struct, frozen=True, kw_only=True, tag="repeated"):
-    """A call that was already answered this many `times`; `others` may be called instead, `values` were not tried.
+    """A call that was already answered this many `times`; `others` may be called instead.
 
     `written`: its answers differed, but it is a write. `words`: the model may answer in words instead.
     """
 
     times: int
     others: tuple[str, ...] = ()
-    values: tuple[str, ...] = ()
     written: bool = False
     words: bool = False
 
@@ -701,10 +700,9 @@ def _step(tool: str, pending: Sequence[str], attempt: int, denied: Sequence[str]
 
 def _repeated(tool: str, wrong: Repeated) -> str:
     instead = [other for other in wrong.others if other != tool]
-    new = f"call {tool} with another value, such as {listed(map(quote, wrong.values))}" if wrong.values else ""
     other = f"call one of: {listed(instead)}" if instead else ""
     answer = "answer in words" if wrong.words else ""
-    then = " or ".join(filter(None, (answer, other, new))) or "call it with other arguments"
+    then = " or ".join(filter(None, (answer, other))) or "call it with other arguments"
     made = "you have made this very call" + (f" {wrong.times} times" if wrong.times > 1 else "")
     if wrong.written:
         why = f"{made}, and it was done. Do not do it again;"

@@ -5,14 +5,21 @@ what a correction suggests. A legal call that was not offered still runs, and a 
 ignored. So no narrowing can end a workflow.
 """
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
+from itertools import takewhile
 from types import MappingProxyType
 
-from msgspec import Struct
+import msgspec
+from msgspec import Raw, Struct
 from msgspec.structs import replace
+from toolz import unique
 
-from stages.candidates import only_text_argument, put_right, refused_call, values_to_try, with_enum
+from stages._later import LazyPattern
+from stages.execution import call_digest
+from stages.message import Assistant, Kind, System, Tool, ToolCall, is_user_input
 from stages.progress import PATIENCE, repeated_attempts, replies_without_progress
+from stages.repair.decoding import decode_or
 from stages.rules import (
     Rules,
     legal_tools,
@@ -23,6 +30,7 @@ from stages.rules import (
     welcomes_words,
     with_spoken,
 )
+from stages.schema.value import ANY_VALUE, Json, optional_members
 from stages.seen import with_shown
 from stages.state import Held, Ledger, State
 from stages.tool import RECALL, RESPOND, ToolSpec
@@ -178,32 +186,24 @@ def other_steps(rules: Rules, state: State, so_far: Offer) -> Offer:
 def without_refused_call(rules: Rules, state: State, so_far: Offer) -> Offer:
     """Without the call that the last reply made in vain, for this one reply.
 
-    If the tool showed how to write a value, only the rewritten value is offered, because a small model repeats what it
-    wrote. A look-up with one text argument that found nothing is offered the values that were seen and not used. If
-    there are none, or the look-up failed for good, it is left out as long as another look-up is offered. (A pattern
-    that only excludes the old text does not help: a small model writes `Lund-Lund`, `Lund-Lund-Lund`, until its reply
-    is cut off.) A tool without arguments is left out unless only writes would remain. Other tools may be right with
-    other arguments, and other values for a write must not be suggested.
+    If the tool said how to write a value, only that is offered, because a small model repeats what it wrote. A look-up
+    that takes one text is left out as long as another look-up is offered. (A pattern that only excludes the old text
+    does not help: a small model writes `Lund-Lund`, `Lund-Lund-Lund`, until its reply is cut off.) A tool without
+    arguments is left out unless only writes would remain. Other tools may be right with other arguments.
     """
     if replies_without_progress(state.ledger):
-        right = {tool.name: values for tool in so_far.tools if (values := put_right(tool, state))}
-        if right:
-            limited = (with_enum(one, right[one.name]) if one.name in right else one for one in so_far.tools)
-            return replace(so_far, tools=tuple(limited))
+        limited = tuple(put_right(tool, state) for tool in so_far.tools)
+        if limited != so_far.tools:
+            return replace(so_far, tools=limited)
     refused = refused_call(state)
     spec = rules.tool(refused.name) if refused else None
     if spec is None or spec.repeatable:
         return so_far
-    if spec.properties:
-        # Not for a grounded value: of a list, a small model takes a wrong one, where grounding refuses an invented one.
-        if spec.grounded or spec.effect != "read" or only_text_argument(spec) is None:
-            return so_far
-        if values := values_to_try(spec, state):
-            return replace(so_far, tools=tuple(with_enum(one, values) if one == spec else one for one in so_far.tools))
-        # Another text may be right, so the model must not be pushed to write, or to end, for lack of another look-up.
-        left = _only(so_far, lambda tool: tool.name != spec.name)
-        return left if any(map(_looks, left.tools)) else so_far
     left = _only(so_far, lambda tool: tool.name != spec.name)
+    if spec.properties:
+        # Another text may be right, so the model must not be pushed to write, or to end, for lack of another look-up.
+        may_go = not spec.grounded and spec.effect == "read" and needed_text(spec) is not None
+        return left if may_go and any(map(_looks, left.tools)) else so_far
     return left if so_far.words or any(tool.effect != "write" for tool in left.tools) else so_far
 
 
@@ -252,3 +252,175 @@ def _only(so_far: Offer, keep: Callable[[ToolSpec], bool]) -> Offer:
     """The offer with only the tools to keep; unchanged if these are all or none."""
     tools = tuple(tool for tool in so_far.tools if keep(tool))
     return replace(so_far, tools=tools) if 0 < len(tools) < len(so_far.tools) else so_far
+
+
+# A call that was refused, and the values that its tool said how to write.
+
+_LONGEST = 80
+"""Maximum characters of a value that is rewritten like an example."""
+
+
+def refused_call(state: State) -> ToolCall | None:
+    """The only call of the last reply, if a guard, a person or the tool itself refused it.
+
+    None if the user has said something since. A call that raised or found nothing was not refused, because a retry may
+    succeed, or other arguments find something. After a reply of several calls, those beside the refused one should be
+    made again.
+    """
+    recent = [*takewhile(lambda m: not isinstance(m, Assistant), reversed(state.history))]
+    if any(map(is_user_input, recent)) or len(recent) == len(state.history):
+        return None
+    match state.history[-1 - len(recent)], [m for m in recent if isinstance(m, Tool)]:
+        case Assistant(calls=(call,)), [Tool() as answer] if _refuses(answer, call, state):
+            return call
+        case _:
+            return None
+
+
+def _refuses(answer: Tool, call: ToolCall, state: State) -> bool:
+    match answer.status:
+        case _ if answer.kind is not Kind.TOOL_RESULT:
+            return True
+        case "not_run":  # or left to be made again
+            return call_digest(call) in state.ledger.rejected
+        case status:
+            return status == "final"
+
+
+def put_right(tool: ToolSpec, state: State) -> ToolSpec:
+    """The tool limited to the values that its own refusals since the last progress say how to write.
+
+    After `use four digits, such as '0007'`, 29 is offered as 0029; after `There is a 'Petterson-Lund'`, a look-up is
+    offered that. Values already tried are left out. Unchanged if there are none, if the tool is terminal, whose value
+    must not be guessed, or if it needs more than one text.
+    """
+    argument = needed_text(tool)
+    if argument is None or tool.effect == "terminal":
+        return tool
+    progress = state.ledger.progress
+    recent = [*takewhile(lambda m: not isinstance(m, System) and m.turn > progress, reversed(state.history))]
+    made = {call.id: call.arguments for said in recent if isinstance(said, Assistant) for call in said.calls}
+    refused = [
+        (m.text, value)
+        for m in recent
+        if isinstance(m, Tool)
+        and m.name == tool.name
+        and m.status in ("unresolved", "failed")
+        and m.call_id in made
+        # A proxy's client may send any history.
+        and isinstance(value := decode_or(_members, made[m.call_id], {}).get(argument), str)
+    ]
+    examples = [(_examples_in(text), value.strip()) for text, value in refused if len(value) <= _LONGEST]
+    written = [in_the_form_of(example, value) for found, value in examples for example in found]
+    # Of a list of values, a small model takes a wrong one, where grounding refuses an invented one.
+    if not any(written) and tool.effect == "read" and not tool.grounded:
+        written = [quoted for text, _ in refused[:1] for quoted in _quoted_in(text)]
+    tried = {value.strip() for _, value in refused}
+    values = tuple(unique(value for value in written if value and value not in tried))
+    return with_enum(tool, values, argument) if values else tool
+
+
+def _examples_in(text: str) -> list[str]:
+    """The examples in a text: 0007 from `such as '0007'`."""
+    return [found.rstrip(".,;:)") for found in _EXAMPLE.compiled.findall(text)]
+
+
+def _quoted_in(text: str) -> Iterator[str]:
+    """The quoted texts in a text, without its examples."""
+    examples = _examples_in(text)
+    found = (single or double for single, double in _QUOTED.compiled.findall(text))
+    return (value for value in found if value not in examples)
+
+
+_QUOTED = LazyPattern(r"""(?<!\w)'([^'\n]{1,80})'(?!\w)|"([^"\n]{1,80})\"""")
+
+
+_members: msgspec.json.Decoder[dict[str, Json]] = msgspec.json.Decoder(dict)
+
+_MOST_IN_ENUM = 64
+"""Maximum values of one `enum`."""
+
+_DIGITS = 20
+"""Maximum characters of a whole number that may be an id."""
+
+
+def with_enum(tool: ToolSpec, values: tuple[str, ...], argument: str) -> ToolSpec:
+    """The tool with that argument limited to the first of these values.
+
+    Unchanged if the argument is no text or whole number, or if its schema says more about its values.
+    """
+    schema = msgspec.json.decode(tool.parameters, type=dict[str, Raw])
+    own: Json = msgspec.json.decode(tool.properties.get(argument, b"{}"))
+    kind = own.get("type") if isinstance(own, dict) and own.keys() <= ANY_VALUE else None
+    first = values[:_MOST_IN_ENUM]
+    if kind == "integer":
+        allowed: list[Json] = [int(v) for v in first if v.removeprefix("-").isdecimal() and len(v) < _DIGITS]
+    else:
+        allowed = [*first] if kind == "string" else []
+    if len(allowed) < len(first):
+        return tool
+    limited = {argument: Raw(msgspec.json.encode({"type": kind, "enum": allowed}))}
+    schema["properties"] = Raw(msgspec.json.encode(tool.properties | limited))
+    return replace(tool, parameters=Raw(msgspec.json.encode(schema)))
+
+
+def needed_text(tool: ToolSpec) -> str | None:
+    """The only required argument or, if none is required, the only one; None if it is no text, or is calculated."""
+    schema: dict[str, Json] = msgspec.json.decode(tool.parameters, type=dict)
+    properties = schema.get("properties")
+    if tool.calculated or not isinstance(properties, dict):
+        return None
+    optional = optional_members(schema)
+    match [name for name in properties if name not in optional] or [*properties]:
+        case [name] if isinstance(kind := properties[name], dict) and kind.get("type") == "string":
+            return None if "enum" in kind else name
+        case _:
+            return None
+
+
+_EXAMPLE = LazyPattern(
+    r"\b(?:as in|e\.g\.|for example|for instance|such as|like)[:,]? ?[\"'`]?([^\s\"'`]{2,60})", re.IGNORECASE
+)
+"""An example in a text."""
+
+
+_PART = LazyPattern(r"\d+|[^\W\d_]+|[\W_]+")
+"""Digits, letters, or other characters."""
+
+_FRACTION = LazyPattern(r"\d+[.,]\d+")
+"""A decimal number; padding its fraction with zeros would make it another number."""
+
+
+def in_the_form_of(example: str, value: str) -> str | None:
+    """The value written like the example: 19 like 0007 as `0019`, 2024/3/7 like 2023-05-01 as `2024-03-07`.
+
+    Digits are padded with zeros if the example's begin with one, ASCII letters take its case, and the characters in
+    between are the example's. None if the value has other parts, or already has this form, or if the example is just a
+    word, which may be any.
+    """
+    parts = _PART.compiled.findall(example)
+    if not (example.isupper() or any(map(str.isdecimal, parts))) or _FRACTION.compiled.fullmatch(example):
+        return None
+    if not (value[:1].isalnum() and value[-1:].isalnum()):
+        return None
+    models = [part for part in parts if part.isalnum()]
+    runs = [part for part in _PART.compiled.findall(value) if part.isalnum()]
+    if len(models) != len(runs):
+        return None
+    written = [_like(model, run) for model, run in zip(models, runs, strict=True)]
+    left = iter(written)
+    text = "".join((next(left) or "") if part.isalnum() else part for part in parts)
+    return None if None in written or text == value else text
+
+
+def _like(model: str, run: str) -> str | None:
+    """The digits or letters in the form of the example; None if they cannot have it."""
+    if model.isdecimal() != run.isdecimal():
+        return None
+    if not model.isdecimal():
+        if not run.isascii():
+            return run  # changing the case of some letters gives another letter
+        return run.upper() if model.isupper() else run.lower() if model.islower() else run
+    if len(run) < len(model) and model.startswith("0"):
+        return run.zfill(len(model))
+    return run if len(run) == len(model) else None

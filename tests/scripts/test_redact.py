@@ -21,10 +21,10 @@ from forge.journal.bisection import bisect
 from forge.journal.records import read_journal
 from forge.journal.redaction import PROTOCOL, Field, Redact
 from forge.runtime.recovery import resume_journal
-from stages.candidates import placeholder_arguments
 from stages.effect import Approved, Ask, RawCall, Replied, Reply, Settled, TokenProbability
 from stages.message import ToolCall
 from stages.options import OptionError
+from stages.placeholders import placeholder_arguments
 from stages.state import State
 from stages.wire.target import Mode
 from tests.flows import Desk

@@ -56,7 +56,6 @@ OBJECTING = (
         '{"what":"9 + 9"}',
         "neither a result nor the user gave 9",
     ),
-    (ToolSpec(name="write", description="", parameters=TEXT), '{"what":"a"}', "this very call 2 times"),
 )
 
 

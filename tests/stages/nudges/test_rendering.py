@@ -123,7 +123,6 @@ CASES: dict[str, tuple[dict[str, object], list[Line]]] = {
         ],
     ),
     "a repetition": ({}, [*[calls(ORDER)] * 3, calls(ORDER, FINISH)]),
-    "a repetition with other values at hand": ({"limits": Limits(max_iterations=4)}, [calls(ORDER)] * 4),
     "a result that a check refuses": (
         {
             "completion_checks": {

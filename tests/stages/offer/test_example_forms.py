@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from forge import Workflow, run_sync, tool
 from forge.errors import ToolResolutionError
 from forge.interpreters.scripted import Scripted, call
-from stages.candidates import in_the_form_of
+from stages.offer import in_the_form_of
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ import json
 import pytest
 from msgspec import Raw
 
-from stages.candidates import placeholder_arguments
 from stages.message import ToolCall, User
+from stages.placeholders import placeholder_arguments
 from stages.state import State
 from stages.tool import ToolSpec
 
