@@ -35,6 +35,8 @@ UNTOUCHED: dict[str, tuple[str, ...]] = {
     "twelfth-held": ("45 of 45", "58 of 60", "33 of 33", "11 of 12"),
     "thirteenth-tune": ("49 of 51", "71 of 72", "33 of 33", "12 of 13"),
     "thirteenth-held": ("49 of 50", "66 of 72", "32 of 32", "11 of 12"),
+    "fourteenth-tune": ("58 of 58", "87 of 93", "36 of 36", "12 of 14"),
+    "fourteenth-held": ("56 of 58", "85 of 92", "35 of 35", "12 of 13"),
 }
 """How many cases of each kind were right before anything was changed for that half of a list."""
 
