@@ -32,6 +32,7 @@ from forge.cli.options import backend_of, redact_of
 from forge.cli.parser import Parser
 from forge.cli.progress import downloading
 from forge.cli.signals import SIGPIPE, RunInProgress, StopSignals, handling
+from forge.cli.status import RunningTool
 from forge.errors import DefinitionError, ForgeError, JournalError, quantity
 from forge.interpreters import nobody
 from forge.journal.file import refuse_taken
@@ -75,7 +76,7 @@ def going_on(journal: Path, options: argparse.Namespace) -> str:
     return f"To resume it: {command}"
 
 
-def _unknown_lines(calls: Iterable[ToolCall]) -> Iterator[str]:
+def _unknown_lines(calls: Iterable[ToolCall | RunningTool]) -> Iterator[str]:
     """One line for each of these calls."""
     for call in calls:
         yield f"Outcome unknown: {call.name} {printable(call.arguments)} was started and may have taken effect."
