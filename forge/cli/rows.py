@@ -8,7 +8,7 @@ from forge.cli.console import LINE, LabelledText, printable
 from forge.errors import explain
 from forge.journal.replaying import ending
 from stages import events
-from stages.effect import CallResult, InDoubt, Paused, Reply, Succeeded
+from stages.effect import CallResult, InDoubt, Paused, Succeeded
 from stages.execution import result_text
 from stages.message import ToolCall
 from stages.wire.deltas import Delta, Retry
@@ -83,7 +83,11 @@ def rows(event: events.Event | Delta) -> Iterator[LabelledText]:
         ):
             pass  # replies, results and nudges have their own events, and the others are shown by what follows
         case events.ModelReplied(reply=reply):
-            yield from reply_rows(reply)
+            if reply.reasoning.strip():
+                yield run_row("thought", reply.reasoning)
+            if reply.text.strip():
+                yield run_row("said", reply.text)
+            yield from (run_row("called", f"{call.name} {call.arguments}") for call in reply.calls)
         case events.CallsAccepted(calls=calls):
             yield from (run_row("runs", f"{call.name} {call.arguments}{provenance(call)}") for call in calls)
         case events.ToolProgressed(name=name, text=text):
@@ -118,15 +122,6 @@ def result_row(result: CallResult) -> LabelledText:
             return run_row("result", f"asks the user: {asks.question}")
         case _:
             return run_row("failed", result_text(result))
-
-
-def reply_rows(reply: Reply) -> Iterator[LabelledText]:
-    """What the model said."""
-    if reply.reasoning.strip():
-        yield run_row("thought", reply.reasoning)
-    if reply.text.strip():
-        yield run_row("said", reply.text)
-    yield from (run_row("called", f"{call.name} {call.arguments}") for call in reply.calls)
 
 
 def provenance(call: ToolCall) -> str:
