@@ -28,7 +28,7 @@ class View:
     """
 
     def __init__(self, console: Console, *, live: bool = True) -> None:
-        self._console = console
+        self.console = console
         self._live = live
         self._status = console.status(self, spinner="line" if console.options.ascii_only else "dots")
         self._connecting = ""
@@ -43,9 +43,9 @@ class View:
 
     def stopping(self) -> None:
         """Print that the run is being cancelled, which may take a while if a tool is running."""
-        if self._console.is_terminal:
-            self._console.print()  # the terminal has echoed ^C
-        self._console.show(LabelledText("stop", "cancelling; press Ctrl-C again to abort", label_style="yellow"))
+        if self.console.is_terminal:
+            self.console.print()  # the terminal has echoed ^C
+        self.console.show(LabelledText("stop", "cancelling; press Ctrl-C again to abort", label_style="yellow"))
 
     @contextmanager
     def connecting(self, where: str) -> Iterator[None]:
@@ -71,7 +71,7 @@ class View:
             room = f" of {event.context_tokens:,}" if event.context_tokens else ""
             facts = f"   prompt about {event.prompt_tokens:,}{room} tokens, model calls left: {event.calls_left}"
             heading = Text.assemble((f"turn {event.turn}", "bold"), (facts, "dim"))
-            self._console.print(heading, soft_wrap=not self._console.is_terminal)
+            self.console.print(heading, soft_wrap=not self.console.is_terminal)
         if isinstance(event, events.Connected):
             self._connecting = ""
         # Only while a server is waited for: tools print, and questions are asked, where the spinner would be.
@@ -81,7 +81,7 @@ class View:
             self._status.stop()
         for row in rows(event):
             for line in lines(row):
-                self._console.show(line)
+                self.console.show(line)
 
     def __rich__(self) -> Text:
         """The status line, whenever the spinner is drawn."""

@@ -11,9 +11,9 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from types import FrameType
 from typing import Protocol, Self
 
 import msgspec
@@ -22,7 +22,7 @@ from forge.backends import Backend
 from forge.cli.console import Console, readable
 from forge.cli.options import backend_of, options_of
 from forge.cli.progress import downloading
-from forge.cli.signals import handling
+from forge.cli.signals import Stopping, handling
 from forge.errors import ForgeError, quantity
 from forge.proxy.options import ProxyOptions
 from forge.proxy.passage import Passage, client_name, summary_line
@@ -189,20 +189,12 @@ async def _serve(backend: Backend, options: ProxyOptions, display: "Display", lo
 
     async with AsyncExitStack() as stack:
         proxy = await stack.enter_async_context(ProxyServer(backend, options, display))
-        code, loop = 0, asyncio.get_running_loop()
 
-        def stop(number: int, _: FrameType | None) -> None:
-            nonlocal code
-            again, code = bool(code), 128 + number
-            loop.call_soon_threadsafe(end, again)
-
-        def end(again: bool) -> None:
+        def end(told: str) -> None:
             under_way = sum(proxy.load)
             proxy.stop()
             if under_way:
-                cut = quantity(under_way, "request")
-                waits = f"stopping: waiting up to {options.grace:g} seconds for {cut}; press Ctrl-C again to abort"
-                display(f"stopped; {cut} aborted" if again else waits)
+                display(told.format(quantity(under_way, "request")))
 
         def reload() -> None:
             try:
@@ -213,10 +205,12 @@ async def _serve(backend: Backend, options: ProxyOptions, display: "Display", lo
                 log.info("the policy was reloaded")
 
         if isinstance(options.policy, Path) and hasattr(signal, "SIGHUP"):
-            loop.add_signal_handler(signal.SIGHUP, reload)
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)
+        waits = f"stopping: waiting up to {options.grace:g} seconds for {{}}; press Ctrl-C again to abort"
+        stop = Stopping(partial(end, waits), partial(end, "stopped; {} aborted"))
         with handling(stop):
             print(f"forge proxy: OpenAI clients {proxy.url}/v1, Anthropic clients {proxy.url}", flush=True)
             display.start(json_lines if log_format == "json" else plain_lines)
             await proxy.stopped()
             await stack.aclose()  # while signals are still handled: a second one aborts
-    return code
+    return stop.code
