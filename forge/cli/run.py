@@ -95,23 +95,18 @@ def load_workflow(reference: str) -> Workflow:
 
     `demo` is the workflow of `forge demo`.
     """
-    if reference == "demo":
-        return demo.workflow
-    return _named(reference, (Workflow,), "workflow", "workflow = Workflow(…)")
+    return demo.workflow if reference == "demo" else _named(reference, Workflow)
 
 
 def load_agent(reference: str) -> Agent:
     """The Agent with that name in the file, or the only one there. ForgeError if there is none."""
-    return _named(reference, (Agent,), "agent", "agent = Agent(…)")
+    return _named(reference, Agent)
 
 
 def load_served(reference: str) -> Workflow | Agent:
     """The Workflow or Agent with that name in the file, as for `load_workflow`."""
-    if reference == "demo":
-        return demo.workflow
-    line = "workflow = Workflow(…) or agent = Agent(…)"
     kinds: tuple[type[Workflow | Agent], ...] = (Workflow, Agent)
-    return _named(reference, kinds, "workflow or agent", line)
+    return demo.workflow if reference == "demo" else _named(reference, *kinds)
 
 
 def load_definition(reference: str) -> Workflow:
@@ -120,11 +115,13 @@ def load_definition(reference: str) -> Workflow:
     return served.workflow if isinstance(served, Agent) else served
 
 
-def _named(reference: str, kinds: tuple[type[_T], ...], what: str, line: str) -> _T:
+def _named(reference: str, *kinds: type[_T]) -> _T:
     file, _, name = reference.rpartition(":") if ".py:" in reference else (reference, "", "")
+    what = " or ".join(kind.__name__.lower() for kind in kinds)
     module = imported(file, f"the {what} as FILE.py:NAME")
     found = {key: value for key, value in vars(module).items() if isinstance(value, kinds)}
     if not found:
+        line = " or ".join(f"{kind.__name__.lower()} = {kind.__name__}(…)" for kind in kinds)
         raise ForgeError(f"{file} has no {what}; it needs a line like: {line}")
     there = ", ".join(found)
     if name and name not in found:
