@@ -69,11 +69,11 @@ def print_json(value: object, *, indented: bool = False) -> None:
 
 # Text from models, tools and files, made safe for a terminal in any encoding.
 
-_WIDTH = 400
+LINE = 400
 """Maximum characters to show of a text."""
 
 
-def printable(text: str, width: int = _WIDTH) -> str:
+def printable(text: str, width: int = LINE) -> str:
     """The text on one line, shortened, without control characters."""
     flat = " ".join(text.split())
     safe = "".join(c if c.isprintable() else "�" for c in flat[:width])

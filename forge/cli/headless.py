@@ -1,8 +1,6 @@
 """`forge agent run`: unattended work on a task file; progress on standard error, a record at the end."""
 
 import argparse
-import asyncio
-import shlex
 import sys
 from functools import partial
 from pathlib import Path
@@ -19,12 +17,10 @@ from forge.cli.lines import View
 from forge.cli.options import backend_of, refuse_unwritable
 from forge.cli.parser import Parser
 from forge.cli.progress import downloading
-from forge.cli.run import load_agent, new_journal
-from forge.cli.signals import StopSignals, handling
+from forge.cli.run import load_agent, new_journal, resume_line, watched
 from forge.errors import ForgeError
 from forge.journal.file import refuse_taken
 from forge.journal.summary import glance
-from forge.runtime.watching import Watching
 
 _SHOWN = frozenset({"halted", "limit_reached", "cancelled"})
 """Outcomes whose reason was already shown as the last row of the run."""
@@ -46,28 +42,21 @@ def run_headless(options: argparse.Namespace) -> int:
         raise ForgeError(f"{options.task} has no backend; add one, or give --backend")
     model = options.model or task.model or ""
     console = Console(stderr=True)
-    view = View(console)
     with downloading(console) as progress:
         asked = argparse.Namespace(**{**vars(options), "backend": named, "model": model})
         backend = backend_of(asked, progress) if agent is None or named is not None else agent.backend
         console.say(Text.assemble(("task", "bold"), f": {printable(task.task)}"))
         again = options.resume is not None
-        watching: Watching = {"on_event": view}
-        if again and sys.stdin.isatty() and sys.stdout.isatty():
-            watching["ask"] = Approver(PlainFace())
-        if console.is_terminal:
-            watching["on_chunk"] = view.stream
-
-        def last_words() -> str:
-            on = (_going_on(options, journal),) if journal.exists() else ()
-            return "\n".join(("\naborted", *on, ""))
-
-        stop = StopSignals(view.stopping, last_words)
+        ask = Approver(PlainFace()) if again and sys.stdin.isatty() and sys.stdout.isatty() else None
         work = partial(run_task, task, journal_file=journal, agent=agent, backend=backend, resume=again)
-        with handling(stop):
-            record = asyncio.run(stop.run(lambda watching: work(**watching), watching))
-    if record.outcome == "cancelled" and stop.code:
-        record = msgspec.structs.replace(record, exit_code=stop.code)
+        record, signalled = watched(
+            View(console),
+            lambda watching: work(**watching),
+            ask,
+            lambda: (_going_on(options, journal),) if journal.exists() else (),
+        )
+    if record.outcome == "cancelled" and signalled:
+        record = msgspec.structs.replace(record, exit_code=signalled)
     file = options.record
     if file is not None:
         try:
@@ -95,4 +84,4 @@ def _going_on(options: argparse.Namespace, journal: Path) -> str:
     parser = Parser()
     fill_agent_run(parser)
     again = argparse.Namespace(**{**vars(options), "journal": None, "resume": journal})
-    return f"To resume it: {shlex.join(('forge', 'agent', 'run', str(options.task), *parser.words(again)))}"
+    return resume_line("agent", "run", options.task, *parser.words(again))

@@ -7,133 +7,87 @@ from typing import assert_never
 from rich.text import Text
 
 from forge.cli.console import Console, LabelledText, printable
-from forge.cli.rows import provenance, rows
+from forge.cli.rows import lines, provenance, rows
+from forge.cli.status import RunningTool, Screen, after, under_way
 from stages import events
 from stages.effect import Ask, Execute, Send
-from stages.message import Assistant, Message, System, Tool, ToolCall, User
+from stages.message import Assistant, Message, System, Tool, User
 from stages.state import Awaiting, Ledger, State
-from stages.wire.deltas import CallDelta, CallStarted, Delta, Ended, ReasoningDelta, Reclassified, Retry, TextDelta
-
-_WHOLE = 4_000
-"""Maximum characters of a line of a halt's reason."""
-
-
-def lines(event: events.Event | Delta) -> Iterator[LabelledText]:
-    """The coloured rows of an event."""
-    for row in rows(event):
-        # A halt's reason is shown completely, line by line: it is what the reader wants to know.
-        for number, line in enumerate(row.text.splitlines() if row.label == "halted" else [row.text]):
-            text = printable(line, _WHOLE) if row.label == "halted" else printable(line)
-            yield LabelledText("" if number else row.label, text, row.style, "" if number else row.label_style)
-
+from stages.wire.deltas import Delta
 
 # A run: a few lines per turn as it happens.
 
 _TAIL = 60
-"""Characters shown of an arriving reply."""
-
-_THINKING = "the model is thinking …"
+"""Characters shown of an arriving answer."""
 
 
 class View:
-    """Prints the events of a run; `live`: model calls take time, so show that one is in progress.
+    """Prints the events of a run; `live`: model calls take time, so show in a status line what is in progress.
 
-    `turns` is the number of model calls so far; `running` are the calls that have not returned yet.
+    `turns` is the number of model calls so far.
     """
 
     def __init__(self, console: Console, *, live: bool = True) -> None:
-        self._console = console
+        self.console = console
         self._live = live
-        spinner = "line" if console.options.ascii_only else "dots"
-        self._thinking = console.status(Text(_THINKING, style="dim"), spinner=spinner)
-        self._coming = ""
+        self._status = console.status(self, spinner="line" if console.options.ascii_only else "dots")
+        self._connecting = ""
+        self._screen = Screen()
         self.turns = 0
-        self.running: tuple[ToolCall, ...] = ()
+
+    @property
+    def running(self) -> tuple[RunningTool, ...]:
+        """The calls that were started and have not returned yet."""
+        screen = self._screen
+        return tuple(one for one in screen.running if not one.waiting and one.call_id not in screen.approved)
 
     def stopping(self) -> None:
         """Print that the run is being cancelled, which may take a while if a tool is running."""
-        if self._console.is_terminal:
-            self._console.print()  # the terminal has echoed ^C
-        self._console.show(LabelledText("stop", "cancelling; press Ctrl-C again to abort", label_style="yellow"))
+        if self.console.is_terminal:
+            self.console.print()  # the terminal has echoed ^C
+        self.console.show(LabelledText("stop", "cancelling; press Ctrl-C again to abort", label_style="yellow"))
 
     @contextmanager
     def connecting(self, where: str) -> Iterator[None]:
         """In a terminal, show that the server is being examined: it may be loading its model."""
-        self._thinking.update(Text(f"connecting to {where} …", style="dim"))
-        self._wait()
+        self._connecting = f"connecting to {where}"
+        self._status.start()
         try:
             yield
         finally:
-            self._thinking.stop()
+            self._status.stop()
 
     def stream(self, _: Delta) -> None:
         """An `on_chunk` that only turns streaming on; deltas also arrive as events."""
-
-    def _grow(self, delta: Delta) -> None:
-        """Show the end of the arriving reply in the status line."""
-        match delta:
-            case TextDelta(text=more) | ReasoningDelta(text=more) | CallDelta(arguments=more):
-                self._coming = (self._coming + more)[-_TAIL:]
-            case CallStarted(name=name):
-                self._coming = f"{self._coming} {name} "[-_TAIL:]
-            case Retry(fault=fault, seconds=seconds):
-                self._coming = ""
-                text = printable(f"in {seconds:.1f} seconds: {fault.detail}")
-                self._console.show(LabelledText("retry", text, label_style="yellow"))
-            case Ended():
-                self._coming = ""
-            case Reclassified():
-                pass  # only the end is shown, whatever it is
-            case _:
-                assert_never(delta)
-        self._thinking.update(Text(printable(self._coming) or _THINKING, style="dim"))
 
     def __call__(self, stamped: events.Stamped) -> None:
         """Print one event; events of nested agents are left out, because their result shows up as a tool's."""
         event = stamped.event
         if stamped.parent:
             return
-        if isinstance(event, Delta):
-            self._grow(event)
-            return
-        self._note(event)
-        for line in lines(event):
-            self._console.show(line)
+        self._screen = after(self._screen, stamped)
+        if isinstance(event, events.TurnStarted):
+            self.turns = event.turn
+            room = f" of {event.context_tokens:,}" if event.context_tokens else ""
+            facts = f"   prompt about {event.prompt_tokens:,}{room} tokens, model calls left: {event.calls_left}"
+            heading = Text.assemble((f"turn {event.turn}", "bold"), (facts, "dim"))
+            self.console.print(heading, soft_wrap=not self.console.is_terminal)
+        if isinstance(event, events.Connected):
+            self._connecting = ""
+        # Only while a server is waited for: tools print, and questions are asked, where the spinner would be.
+        if self._connecting or (self._live and self._screen.asked):
+            self._status.start()
+        else:
+            self._status.stop()
+        for row in rows(event):
+            for line in lines(row):
+                self.console.show(line)
 
-    def _note(self, event: events.Event) -> None:
-        """Update the status line and the counts."""
-        match event:
-            case events.TurnStarted():
-                self.turns = event.turn
-                room = f" of {event.context_tokens:,}" if event.context_tokens else ""
-                facts = f"   prompt about {event.prompt_tokens:,}{room} tokens, model calls left: {event.calls_left}"
-                heading = Text.assemble((f"turn {event.turn}", "bold"), (facts, "dim"))
-                self._console.print(heading, soft_wrap=not self._console.is_terminal)
-                self._thinking.update(Text(_THINKING, style="dim"))
-                self._wait()
-            case events.CallsAccepted(calls=calls):
-                self.running = calls
-            case events.ToolsReturned():
-                self.running = ()
-            case events.SummaryAsked():
-                self._wait()
-            case (
-                events.Connected()  # a resumed run may begin with a question, which the spinner would overwrite
-                | events.ModelReplied()
-                | events.ModelFailed()
-                | events.SummaryFailed()
-                | events.FellBack()
-                | events.HistoryCompacted()
-                | events.RunFinished()
-                | events.RunHalted()
-            ):
-                self._thinking.stop()
-            case _:
-                pass
-
-    def _wait(self) -> None:
-        if self._live:
-            self._thinking.start()
+    def __rich__(self) -> Text:
+        """The status line, whenever the spinner is drawn."""
+        now, words = under_way(self._screen)
+        said = f": {printable(words[-_TAIL:])}" if words else ""
+        return Text(f"{self._connecting or now}{said} …", style="dim")
 
 
 # A state: its phase, the non-default fields of its ledger, its messages.

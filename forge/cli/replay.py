@@ -9,6 +9,7 @@ from rich.text import Text
 from forge.cli.console import Console, LabelledText, printable, readable
 from forge.cli.eval_journals import judged_run
 from forge.cli.lines import COLUMN, View, phase_of, state_rows
+from forge.cli.rows import lines
 from forge.cli.run import load_definition
 from forge.cli.timelines import page, recorded_timeline, save_page
 from forge.errors import ForgeError
@@ -86,4 +87,5 @@ def recorded(journal: Journal) -> Iterator[Text | LabelledText]:
     """The recording without a workflow: each model call with the tools that ran after it."""
     for section in recorded_timeline(journal):
         yield Text(section.title, style="bold")
-        yield from (LabelledText(row.label, printable(row.text)) for row in section.items)
+        for row in section.items:
+            yield from lines(row)

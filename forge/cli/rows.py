@@ -1,17 +1,17 @@
-"""The text rows for each event of a run. `lines.py` prints them, `timelines.py` puts them on a page."""
+"""The text rows for each event of a run, as `forge run`, `replay` and `chat` print them and pages show them."""
 
 from collections.abc import Iterator
 from types import MappingProxyType
 from typing import assert_never
 
-from forge.cli.console import LabelledText
+from forge.cli.console import LINE, LabelledText, printable
 from forge.errors import explain
 from forge.journal.replaying import ending
 from stages import events
-from stages.effect import CallResult, InDoubt, Paused, Reply, Succeeded
+from stages.effect import CallResult, InDoubt, Paused, Succeeded
 from stages.execution import result_text
 from stages.message import ToolCall
-from stages.wire.deltas import Delta
+from stages.wire.deltas import Delta, Retry
 
 _STYLES = MappingProxyType(
     {
@@ -21,6 +21,7 @@ _STYLES = MappingProxyType(
         "done": ("bold green", "bold"),
         "failed": ("yellow", ""),
         "halted": ("bold", "bold red"),
+        "heard": ("cyan", ""),
         "mode": ("yellow", ""),
         "note": ("dim", "dim"),
         "nudge": ("yellow", ""),
@@ -28,6 +29,7 @@ _STYLES = MappingProxyType(
         "prefix": ("dim", "dim"),
         "progress": ("dim", "dim"),
         "result": ("green", ""),
+        "retry": ("yellow", ""),
         "runs": ("cyan", ""),
         "said": ("dim", ""),
         "summary": ("magenta", ""),
@@ -45,8 +47,23 @@ def run_row(label: str, text: str) -> LabelledText:
     return LabelledText(label, text, style, label_style)
 
 
+_REASON = 4_000
+"""Maximum characters of a line of a halt's reason."""
+
+
+def lines(row: LabelledText, width: int = LINE) -> Iterator[LabelledText]:
+    """The row as printed: on one line, but a halt's reason completely: it is what the reader wants to know."""
+    whole = row.label == "halted"
+    for number, line in enumerate(row.text.splitlines() if whole else [row.text]):
+        label, style = ("", "") if number else (row.label, row.label_style)
+        yield LabelledText(label, printable(line, _REASON if whole else width), row.style, style)
+
+
 def rows(event: events.Event | Delta) -> Iterator[LabelledText]:
     """The rows of an event; none for the start of a turn, which is a heading, and for parts of a reply."""
+    if isinstance(event, Retry):
+        yield run_row("retry", f"in {event.seconds:.1f} seconds: {event.fault.detail}")
+        return
     if isinstance(event, Delta):
         return
     if isinstance(event, events.Notice):
@@ -62,12 +79,15 @@ def rows(event: events.Event | Delta) -> Iterator[LabelledText]:
             | events.ModelReplied(summary=True)
             | events.ModelFailed()
             | events.ApprovalAnswered()
-            | events.Steered()
             | events.RunFailed()
         ):
             pass  # replies, results and nudges have their own events, and the others are shown by what follows
         case events.ModelReplied(reply=reply):
-            yield from reply_rows(reply)
+            if reply.reasoning.strip():
+                yield run_row("thought", reply.reasoning)
+            if reply.text.strip():
+                yield run_row("said", reply.text)
+            yield from (run_row("called", f"{call.name} {call.arguments}") for call in reply.calls)
         case events.CallsAccepted(calls=calls):
             yield from (run_row("runs", f"{call.name} {call.arguments}{provenance(call)}") for call in calls)
         case events.ToolProgressed(name=name, text=text):
@@ -77,6 +97,8 @@ def rows(event: events.Event | Delta) -> Iterator[LabelledText]:
         case events.ApprovalAsked(call=call, in_doubt=in_doubt, problem=problem):
             why = ", because it may have run already" if in_doubt else f": {problem}" if problem else ""
             yield run_row("approval", f"{call.name} {call.arguments} needs a person's approval{why}")
+        case events.Steered(text=text):
+            yield run_row("heard", text)
         case events.SummaryAsked(messages=messages):
             yield run_row("summary", f"asked for, of the first {messages} messages")
         case events.BackendReplaced(halt=halt):
@@ -100,15 +122,6 @@ def result_row(result: CallResult) -> LabelledText:
             return run_row("result", f"asks the user: {asks.question}")
         case _:
             return run_row("failed", result_text(result))
-
-
-def reply_rows(reply: Reply) -> Iterator[LabelledText]:
-    """What the model said."""
-    if reply.reasoning.strip():
-        yield run_row("thought", reply.reasoning)
-    if reply.text.strip():
-        yield run_row("said", reply.text)
-    yield from (run_row("called", f"{call.name} {call.arguments}") for call in reply.calls)
 
 
 def provenance(call: ToolCall) -> str:

@@ -7,15 +7,15 @@ import random
 import shlex
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
 
-from returns.result import Failure
+from returns.result import Failure, Result
 from rich.text import Text
 
 from forge.agent import Agent
@@ -31,13 +31,14 @@ from forge.cli.lines import View
 from forge.cli.options import backend_of, redact_of
 from forge.cli.parser import Parser
 from forge.cli.progress import downloading
-from forge.cli.signals import SIGPIPE, RunInProgress, StopSignals, handling
+from forge.cli.signals import SIGPIPE, Stopping, handling
+from forge.cli.status import RunningTool
 from forge.errors import DefinitionError, ForgeError, JournalError, quantity
 from forge.interpreters import nobody
 from forge.journal.file import refuse_taken
 from forge.journal.records import read_journal
 from forge.journal.summary import Glance, glance
-from forge.outcome import Halted
+from forge.outcome import Finished, Halted
 from forge.runtime.recovery import resume_journal
 from forge.runtime.runs import run
 from forge.runtime.watching import Watching
@@ -64,18 +65,21 @@ def closing(halted: Halted | None, turns: int, journal: Path, options: argparse.
 
 
 def going_on(journal: Path, options: argparse.Namespace) -> str:
-    """How to resume an interrupted run: the complete command, with all options."""
+    """How to resume an interrupted run of a workflow."""
     if redact_of(options).kinds():
         return "It cannot be resumed: its journal is redacted."
     backend = Parser()
     add_backend(backend)
     add_model(backend)
-    workflow = getattr(options, "workflow", "demo")
-    command = shlex.join(("forge", "resume", workflow, str(journal), *backend.words(options)))
-    return f"To resume it: {command}"
+    return resume_line("resume", getattr(options, "workflow", "demo"), journal, *backend.words(options))
 
 
-def _unknown_lines(calls: Iterable[ToolCall]) -> Iterator[str]:
+def resume_line(*words: str | Path) -> str:
+    """The complete command that resumes a run, with all options."""
+    return f"To resume it: {shlex.join(('forge', *map(str, words)))}"
+
+
+def _unknown_lines(calls: Iterable[ToolCall | RunningTool]) -> Iterator[str]:
     """One line for each of these calls."""
     for call in calls:
         yield f"Outcome unknown: {call.name} {printable(call.arguments)} was started and may have taken effect."
@@ -91,23 +95,18 @@ def load_workflow(reference: str) -> Workflow:
 
     `demo` is the workflow of `forge demo`.
     """
-    if reference == "demo":
-        return demo.workflow
-    return _named(reference, (Workflow,), "workflow", "workflow = Workflow(…)")
+    return demo.workflow if reference == "demo" else _named(reference, Workflow)
 
 
 def load_agent(reference: str) -> Agent:
     """The Agent with that name in the file, or the only one there. ForgeError if there is none."""
-    return _named(reference, (Agent,), "agent", "agent = Agent(…)")
+    return _named(reference, Agent)
 
 
 def load_served(reference: str) -> Workflow | Agent:
     """The Workflow or Agent with that name in the file, as for `load_workflow`."""
-    if reference == "demo":
-        return demo.workflow
-    line = "workflow = Workflow(…) or agent = Agent(…)"
     kinds: tuple[type[Workflow | Agent], ...] = (Workflow, Agent)
-    return _named(reference, kinds, "workflow or agent", line)
+    return demo.workflow if reference == "demo" else _named(reference, *kinds)
 
 
 def load_definition(reference: str) -> Workflow:
@@ -116,11 +115,13 @@ def load_definition(reference: str) -> Workflow:
     return served.workflow if isinstance(served, Agent) else served
 
 
-def _named(reference: str, kinds: tuple[type[_T], ...], what: str, line: str) -> _T:
+def _named(reference: str, *kinds: type[_T]) -> _T:
     file, _, name = reference.rpartition(":") if ".py:" in reference else (reference, "", "")
+    what = " or ".join(kind.__name__.lower() for kind in kinds)
     module = imported(file, f"the {what} as FILE.py:NAME")
     found = {key: value for key, value in vars(module).items() if isinstance(value, kinds)}
     if not found:
+        line = " or ".join(f"{kind.__name__.lower()} = {kind.__name__}(…)" for kind in kinds)
         raise ForgeError(f"{file} has no {what}; it needs a line like: {line}")
     there = ", ".join(found)
     if name and name not in found:
@@ -164,58 +165,79 @@ def imported(file: str, written: str) -> ModuleType:
 
 # A run in the terminal: connects, shows each turn, handles signals, reports the end.
 
-_Begin = Callable[[Backend, Watching], RunInProgress]
+_Begin = Callable[[Backend, Watching], Coroutine[None, None, Result[Finished, Halted]]]
 
 
-class Shown:
-    """A run of a workflow with the command's options, recorded in a journal."""
+def watched(
+    view: View,
+    work: Callable[[Watching], Coroutine[None, None, _T]],
+    ask: Asker | None,
+    last_words: Callable[[], Iterable[str]],
+) -> tuple[_T, int]:
+    """The result of the work, which the view shows, and the exit code of the signal that cancelled it, or 0.
 
-    def __init__(self, workflow: Workflow, journal: Path, options: argparse.Namespace) -> None:
-        self._workflow, self._journal, self._options = workflow, journal, options
-        self._console = Console()
-        self._view = View(self._console)
+    The first signal ends the run as `Cancelled`, with every call answered. The second prints the lines `last_words` and
+    exits: the journal is always complete, and servers started by forge notice.
+    """
 
-    def run(self, title: Text, begin: _Begin) -> int:
-        """Show the run from start to end; returns the exit code."""
-        with downloading(self._console) as progress:
-            backend = backend_of(self._options, progress)
-            self._console.say(title)
-            stop = StopSignals(self._view.stopping, self._last_words)
-            ask: Asker = Approver(PlainFace()) if sys.stdin.isatty() else nobody
-            watching: Watching = {"on_event": partial(self._show, stop), "ask": ask}
-            if self._console.is_terminal:
-                watching["on_chunk"] = self._view.stream
-            # A download and a starting server show their own progress.
-            asks = self._options.backend != "local" and not startable(self._options.backend)
+    def aborted() -> str:
+        cursor = "\x1b[?25h" if view.console.is_terminal else ""
+        return "\n".join((f"{cursor}\naborted", *last_words(), ""))
+
+    async def watching(signals: ExitStack) -> tuple[_T, int]:
+        cancel = asyncio.Event()
+
+        def stopping() -> None:
+            cancel.set()
+            view.stopping()
+
+        def show(event: events.Stamped) -> None:
             try:
-                with handling(stop), self._view.connecting(self._options.backend) if asks else nullcontext():
-                    result = asyncio.run(stop.run(partial(begin, backend), watching))
-            except ForgeError:
-                if self._view.turns and self._journal.exists():
-                    print(going_on(self._journal, self._options), file=sys.stderr)
-                raise
-        halted = result.failure() if isinstance(result, Failure) else None
-        for line in closing(halted, self._view.turns, self._journal, self._options):
-            self._console.say(line)
-        if halted is None:
-            return 0
-        return stop.code if stop.code and isinstance(halted.halt, Cancelled) else 1
+                view(event)
+            except BrokenPipeError:  # as with a signal, unless it is only the progress of unattended work
+                if not stop.code and not view.console.stderr:
+                    stop(SIGPIPE)
 
-    def _show(self, stop: StopSignals, event: events.Stamped) -> None:
-        """Show the event; if the output pipe is closed, cancel the run as a signal would."""
+        stop = Stopping(stopping, last_words=aborted)
+        signals.enter_context(handling(stop))
+        options: Watching = {"on_event": show, "cancel": cancel, "ask": ask}
+        if view.console.is_terminal:
+            options["on_chunk"] = view.stream
+        return await work(options), stop.code
+
+    with ExitStack() as signals:  # until the loop is closed, which waits for tools that do not end
+        return asyncio.run(watching(signals))
+
+
+def _shown(workflow: Workflow, journal: Path, options: argparse.Namespace, title: Text, begin: _Begin) -> int:
+    """Show a run, recorded in that journal, from start to end; returns the exit code."""
+    view = View(console := Console())
+
+    def last_words() -> Iterator[str]:
+        specs = ((call, workflow.rules.tool(call.name)) for call in view.running)
+        yield from _unknown_lines(call for call, spec in specs if spec is None or not spec.retriable)
+        if journal.exists():
+            yield going_on(journal, options)
+
+    with downloading(console) as progress:
+        backend = backend_of(options, progress)
+        console.say(title)
+        ask: Asker = Approver(PlainFace()) if sys.stdin.isatty() else nobody
+        # A download and a starting server show their own progress.
+        asks = options.backend != "local" and not startable(options.backend)
         try:
-            self._view(event)
-        except BrokenPipeError:
-            if not stop.code:
-                stop(SIGPIPE, None)
-
-    def _last_words(self) -> str:
-        """The last lines of an aborted run: calls with an unknown outcome, and how to resume."""
-        specs = ((call, self._workflow.rules.tool(call.name)) for call in self._view.running)
-        begun = _unknown_lines(call for call, spec in specs if spec is None or not spec.retriable)
-        on = (going_on(self._journal, self._options),) if self._journal.exists() else ()
-        cursor = "\x1b[?25h" if self._console.is_terminal else ""
-        return "\n".join((f"{cursor}\naborted", *begun, *on, ""))
+            with view.connecting(options.backend) if asks else nullcontext():
+                result, signalled = watched(view, partial(begin, backend), ask, last_words)
+        except ForgeError:
+            if view.turns and journal.exists():
+                print(going_on(journal, options), file=sys.stderr)
+            raise
+    halted = result.failure() if isinstance(result, Failure) else None
+    for line in closing(halted, view.turns, journal, options):
+        console.say(line)
+    if halted is None:
+        return 0
+    return signalled if signalled and isinstance(halted.halt, Cancelled) else 1
 
 
 # `forge runs`: recent journals, how their runs ended, and how to resume interrupted ones.
@@ -317,11 +339,11 @@ def resume_workflow(options: argparse.Namespace) -> int:
     journal: Path = options.journal
     done = len(read_journal(journal).entries)
 
-    def go_on(backend: Backend, watching: Watching) -> RunInProgress:
+    def go_on(backend: Backend, watching: Watching) -> Coroutine[None, None, Result[Finished, Halted]]:
         return resume_journal(workflow, journal, backend=backend, **watching)
 
     title = Text.assemble((workflow.name, "bold"), f": resumes after {quantity(done, 'step')} of {journal}")
-    return Shown(workflow, journal, options).run(title, go_on)
+    return _shown(workflow, journal, options, title, go_on)
 
 
 def _begin(workflow: Workflow, message: str, values: Mapping[str, str], options: argparse.Namespace) -> int:
@@ -330,11 +352,11 @@ def _begin(workflow: Workflow, message: str, values: Mapping[str, str], options:
     refuse_taken(journal)  # before loading a model, which may take minutes
     hidden = redact_of(options)
 
-    def begin(backend: Backend, watching: Watching) -> RunInProgress:
+    def begin(backend: Backend, watching: Watching) -> Coroutine[None, None, Result[Finished, Halted]]:
         recorded: Watching = {**watching, "journal": str(journal)}
         if hidden.kinds():
             recorded["redact"] = hidden
         return run(workflow, message, backend=backend, prompt_vars=values, **recorded)
 
     title = Text.assemble((workflow.name, "bold"), f": {printable(message)}")
-    return Shown(workflow, journal, options).run(title, begin)
+    return _shown(workflow, journal, options, title, begin)

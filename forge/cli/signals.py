@@ -7,15 +7,7 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import TypeVar
 
-from returns.result import Result
-
-from forge.outcome import Finished, Halted
-from forge.runtime.watching import Watching
-
-RunInProgress = Coroutine[None, None, Result[Finished, Halted]]
-_T = TypeVar("_T")
 _Handler = Callable[[int, FrameType | None], None]
 
 SIGPIPE = 13
@@ -53,65 +45,48 @@ def handling(handler: _Handler) -> Iterator[None]:
             signal.signal(number, was)
 
 
+class Stopping:
+    """The handler of a loop that has work to end. `code` is the exit code of the last signal, 0 before the first.
+
+    The first signal calls `first` on the loop, the second `second`. Without one, it writes `last_words` to standard
+    error and exits immediately.
+    """
+
+    def __init__(
+        self,
+        first: Callable[[], object],
+        second: Callable[[], object] | None = None,
+        last_words: Callable[[], str] = str,
+    ) -> None:
+        self.code = 0
+        self._loop = asyncio.get_running_loop()
+        self._first, self._second, self._last_words = first, second, last_words
+
+    def __call__(self, number: int, _: FrameType | None = None) -> None:
+        """Stop the work; the second time, exit."""
+        do = self._second if self.code else self._first
+        self.code = 128 + number
+        if do is None:
+            # not with print, because the signal may have interrupted one
+            os.write(2, self._last_words().encode(errors="replace"))
+            os._exit(self.code)
+        # An asyncio handler would wait for the loop, which a user's tool may block.
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(do)
+
+
 async def until_signal(work: Coroutine[None, None, int], stop_work: Callable[[], object] | None = None) -> int:
     """The exit code that the work returns; after a signal, that of the signal.
 
     A signal calls `stop_work`, by default cancels the work; a second one exits at once.
     """
-    task, loop, code = asyncio.ensure_future(work), asyncio.get_running_loop(), 0
-
-    def stop(number: int, _: FrameType | None) -> None:
-        nonlocal code
-        if code:
-            os._exit(128 + number)
-        code = 128 + number
-        loop.call_soon_threadsafe(stop_work or task.cancel)
-
+    task = asyncio.ensure_future(work)
+    stop = Stopping(stop_work or task.cancel)
     with handling(stop):
         try:
             done = await task
         except asyncio.CancelledError:
-            if not code:
+            if not stop.code:
                 raise
-            return code
-        return code or done
-
-
-class StopSignals:
-    """The handler of a run. `code` is the exit code of the first signal, 0 before it.
-
-    The first signal calls `told` on the loop. The second writes `last_words` to standard error and exits immediately:
-    the journal is always complete, and servers started by forge notice.
-    """
-
-    def __init__(self, told: Callable[[], None], last_words: Callable[[], str]) -> None:
-        self.code = 0
-        self._told, self._last_words = told, last_words
-        self._cancel: Callable[[], object] | None = None
-
-    def __call__(self, number: int, _: FrameType | None) -> None:
-        """Cancel the run; the second time, exit."""
-        if self.code:
-            # not with print, because the signal may have interrupted one
-            os.write(2, self._last_words().encode(errors="replace"))
-            os._exit(128 + number)
-        self.code = 128 + number
-        if self._cancel is not None:
-            self._cancel()
-
-    async def run(self, begin: Callable[[Watching], Coroutine[None, None, _T]], watching: Watching) -> _T:
-        """The run; the first signal ends it as `Cancelled`, with every call answered and a complete journal."""
-        cancel, loop = asyncio.Event(), asyncio.get_running_loop()
-
-        def stop() -> None:
-            cancel.set()
-            self._told()
-
-        # An asyncio handler would wait for the loop, which a user's tool may block.
-        self._cancel = lambda: loop.call_soon_threadsafe(stop)
-        if self.code:
-            stop()
-        try:
-            return await begin({**watching, "cancel": cancel})
-        finally:
-            self._cancel = None
+            return stop.code
+    return stop.code or done

@@ -13,7 +13,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from forge.cli.console import LabelledText, readable
-from forge.cli.rows import provenance, reply_rows, result_row, rows, run_row
+from forge.cli.rows import rows, run_row
 from forge.errors import ForgeError, explain
 from forge.journal.records import Entry, Journal, SentPart
 from forge.journal.replaying import Step, effect_name, ending
@@ -342,22 +342,17 @@ def _journal_items(entry: Entry, results: set[str]) -> Iterator[LabelledText]:
             told = (_sent(message) for message in messages)
             yield from (item for item in told if item.label != "assistant" and item.text not in results)
         case Execute(calls=calls):
-            yield from (run_row("runs", f"{call.name} {call.arguments}{provenance(call)}") for call in calls)
-        case Ask(call=call):
-            yield run_row("approval", f"{call.name} {call.arguments}")
-    for item in _outcome(entry.outcome):
-        if item.label in {"result", "failed"}:
-            results.add(item.text)
-        yield item
-
-
-def _outcome(outcome: Outcome) -> Iterator[LabelledText]:
-    yield from _took_items(outcome)
-    match outcome:
+            yield from rows(events.CallsAccepted(calls=calls))
+        case Ask(call=call, in_doubt=in_doubt, problem=problem):
+            yield from rows(events.ApprovalAsked(call=call, in_doubt=in_doubt, problem=problem))
+    yield from _took_items(entry.outcome)
+    match entry.outcome:
         case Replied(reply=reply):
-            yield from reply_rows(reply)
-        case Results(results=results):
-            yield from map(result_row, results)
+            yield from rows(events.ModelReplied(turn=0, reply=reply))
+        case Results(results=returned):
+            items = [*rows(events.ToolsReturned(results=returned))]
+            results.update(item.text for item in items)
+            yield from items
         case Approved():
             yield run_row("approval", "given")
         case _:

@@ -212,8 +212,8 @@ def ending(outcome: Ending) -> str:
             return text
         case NeedsInput(question=question, suggestions=suggestions):
             return " ".join((question, *(f"({n}) {s}" for n, s in enumerate(suggestions, start=1))))
-        case HandOff(to=to):
-            return f"handed over to {to}"
+        case HandOff(to=to, payload=payload):
+            return f"handed over to {to}{f': {payload}' if payload else ''}"
         case _:
             assert_never(outcome)
 

@@ -74,7 +74,7 @@ def test_a_halt_is_told_and_the_next_line_goes_on_and_the_code_is_1(tmp_path: Pa
     (tmp_path / "till.py").write_text(AGENT)
     done = chat(tmp_path, "Hi.\nAre you there?\n", "till.py:failing")
     assert (done.returncode, done.stderr) == (1, "")
-    assert "  stopped  the model's server cannot be reached" in done.stdout
+    assert "   halted  the model's server cannot be reached" in done.stdout
     assert done.stdout.splitlines()[-1] == "   answer  Here again."
 
 
@@ -202,8 +202,8 @@ def test_a_signal_while_it_works_is_told_in_words(tmp_path: Path) -> None:
         assert running.stdout is not None
         running.stdin.write("Wait.\n")
         running.stdin.flush()
-        while not running.stdout.readline().startswith("    calls  wait"):
+        while not running.stdout.readline().startswith("     runs  wait"):
             pass
         running.send_signal(signal.SIGTERM)
         assert running.wait() == 143
-        assert running.stdout.read().splitlines()[-1] == "  stopped  the work was cancelled"
+        assert running.stdout.read().splitlines()[-1] == "   halted  the work was cancelled"

@@ -4,7 +4,8 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from forge.cli.chat.screen import ComingReply, Printed, RunningTool, Screen, Spelled, excerpt, followed_by, under_way
+from forge.cli.chat.screen import Printed, Spelled, excerpt, followed_by
+from forge.cli.status import ComingReply, RunningTool, Screen, under_way
 from forge.errors import explain
 from stages import events
 from stages.effect import (
@@ -66,27 +67,27 @@ PRINTED: list[tuple[events.Event | Delta, list[tuple[str, str]]]] = [
     (events.ModelReplied(turn=1, reply=Reply(reasoning="Hm."), summary=True), []),
     (
         events.CallsAccepted(calls=(CALL,), text="I look."),
-        [("says", "I look."), ("calls", 'look {"a":1}')],
+        [("said", "I look."), ("runs", 'look {"a":1}')],
     ),
     (events.CallsAccepted(calls=(CONVERSE,)), []),
-    (events.ApprovalAsked(call=CALL), [("calls", 'look {"a":1}')]),
+    (events.ApprovalAsked(call=CALL), [("approval", 'look {"a":1} needs a person\'s approval')]),
     (events.ToolProgressed(call_id="c1", name="look", text="half"), []),
     (events.ApprovalAnswered(call_id="c1", approved=False), []),
-    (events.Nudged(kind=Kind.RETRY_NUDGE, text="No."), [("corrected", "No.")]),
-    (events.Warned(kind=Kind.ITERATION_WARNING, text="Full."), [("warned", "Full.")]),
+    (events.Nudged(kind=Kind.RETRY_NUDGE, text="No."), [("nudge", "No.")]),
+    (events.Warned(kind=Kind.ITERATION_WARNING, text="Full."), [("warning", "Full.")]),
     (events.Warned(kind=Kind.PROGRESS_NOTE, text="Done: look."), []),
     (events.Steered(text="In euros."), [("heard", "In euros.")]),
-    (events.HistoryCompacted(compaction=CUT), [("shortened", "from 2,000 to 500 tokens")]),
+    (events.HistoryCompacted(compaction=CUT), [("compact", "2,000 → 500 tokens, 9 → 4 messages, phase 1")]),
     (ANSWER, [("answer", "**7**")]),
     (events.RunFinished(outcome=Completed(tool="done", value=Raw(b"null"))), []),
-    (events.RunFinished(outcome=HandOff(to="billing", payload="A-17")), [("hand-off", "to billing: A-17")]),
+    (events.RunFinished(outcome=HandOff(to="billing", payload="A-17")), [("done", "handed over to billing: A-17")]),
     (events.RunHalted(halt=Cancelled(turns=1, completed=())), [("cancelled", "send another message, or /continue")]),
-    (events.RunHalted(halt=NEEDED), [("stopped", "pay needs a person's approval, and nobody is there to ask")]),
+    (events.RunHalted(halt=NEEDED), [("halted", "pay needs a person's approval, and nobody is there to ask")]),
     (
         events.RunHalted(halt=JournalFailed(problem="the disk is full")),
-        [("stopped", explain(JournalFailed(problem="the disk is full"))), ("", "/continue tries again")],
+        [("halted", explain(JournalFailed(problem="the disk is full"))), ("", "/continue tries again")],
     ),
-    (events.RunFailed(problem="it broke\ntwice"), [("stopped", "it broke"), ("", "twice")]),
+    (events.RunFailed(problem="it broke\ntwice"), [("halted", "it broke"), ("", "twice")]),
 ]
 
 
@@ -102,7 +103,7 @@ def test_what_is_printed_of_an_event(event: events.Event | Delta, printed: list[
     [
         (Succeeded(call_id="c1", text="7"), [("result", "7")]),
         (Succeeded(call_id="c1", text="[a] x"), [("result", "[a] x")]),
-        (Unresolved(call_id="c1", message="no a"), [("result", "no a")]),
+        (Unresolved(call_id="c1", message="no a"), [("failed", "no a")]),
         (Succeeded(call_id="c9", text="of a call that was refused"), []),
     ],
 )
@@ -113,11 +114,11 @@ def test_what_is_printed_of_a_result(result: CallResult, printed: list[tuple[str
 def test_an_answer_in_the_arguments_of_a_built_in_tool_is_told_as_what_it_is() -> None:
     talking = Screen(running=(RunningTool(call_id="c1", name="converse", arguments="{}"),))
     assert rows(came(Succeeded(call_id="c1", text="hi")), talking) == []
-    assert [label for label, _ in rows(came(failed("empty")), talking)] == ["result"]
+    assert [label for label, _ in rows(came(failed("empty")), talking)] == ["failed"]
 
 
 def test_what_an_agent_within_does_is_told_with_its_name_and_its_answer_is_the_result() -> None:
-    assert rows(CALLED, parent="p") == [("calls", 'expert: look {"a":1}')]
+    assert rows(CALLED, parent="p") == [("runs", 'expert: look {"a":1}')]
     assert rows(ANSWER, parent="p") == []
     assert rows(events.RunHalted(halt=NEEDED), parent="p") == []
 
@@ -188,6 +189,7 @@ def test_nothing_that_controls_a_terminal_is_printed(event: events.Event | Delta
         (Screen(asked=True, reply=ComingReply(text="[{")), ("writing", "")),
         (Screen(asked=True, reply=ComingReply(reasoning="a b")), ("thinking, 2 words: …a b", "")),
         (Screen(asked=True, reply=ComingReply(call="look")), ("calling look", "")),
+        (Screen(asked=True, reply=ComingReply(call="look", arguments='{"a":"\x1b')), ('calling look: …{"a":"�', "")),
         (Screen(running=(TOOL,)), ("running look", "")),
         (
             Screen(running=(TOOL, RunningTool(call_id="c2", name="n\x1bn", arguments="", progress="3\nof 4\x1b"))),

@@ -101,7 +101,7 @@ async def test_a_full_disk_is_told_and_the_chat_goes_on(tmp_path: Path) -> None:
         before = resource.prlimit(person.process.pid, resource.RLIMIT_FSIZE)
         resource.prlimit(person.process.pid, resource.RLIMIT_FSIZE, (0, before[1]))
         await say(person, "Are you there?")
-        await person.sees("stopped")
+        await person.sees("halted")
         resource.prlimit(person.process.pid, resource.RLIMIT_FSIZE, before)
         await say(person, "And now?")
         await person.sees("Still here.")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forge.cli.chat.screen import ComingReply, coming_call, coming_words, grown
+from forge.cli.status import ComingReply, coming_call, coming_words, grown
 from stages.effect import Fault
 from stages.wire.deltas import CallDelta, CallStarted, Delta, ReasoningDelta, Reclassified, Retry, TextDelta
 

@@ -24,10 +24,11 @@ from forge.proxy import ProxyOptions
 from forge.runtime.recovery import resume_journal
 from forge.serve import ServeOptions
 from stages.effect import Ask, Fault, Rejected
-from stages.events import RunHalted, Stamped, TurnStarted
+from stages.events import RunHalted, Stamped, TurnStarted, Warned
 from stages.halt import BadReplies, Cancelled
+from stages.message import Kind
 from stages.options import Options
-from stages.wire.deltas import CallStarted, Ended, Retry, TextDelta
+from stages.wire.deltas import Ended, Retry, TextDelta
 from tests.commands import forge
 from tests.flows import Desk
 from tests.misbehaving import misbehaving
@@ -277,8 +278,8 @@ def test_a_reply_that_is_coming_is_shown_by_its_end_and_cannot_steer_the_termina
     view = View(Console(file=written, width=200, force_terminal=True))
     for event in (
         TurnStarted(turn=1, prompt_tokens=1, calls_left=1, context_tokens=0),
-        CallStarted(index=0, name="look"),
         TextDelta(text="x" * 500 + "the \x1b[31mend"),
+        Warned(kind=Kind.ITERATION_WARNING, text="a line, below which the status is drawn again"),
         Retry(fault=Fault(kind="interrupted", detail="it broke"), attempt=1, seconds=0.5),
         Ended(),
         RunHalted(halt=Cancelled(turns=1, completed=())),

@@ -26,7 +26,6 @@ from forge.backends.servers.process import state_folder
 from forge.cli.approval import Approver
 from forge.cli.chat.faces import Face, PlainFace
 from forge.cli.chat.screen import (
-    Screen,
     context_rows,
     followed_by,
     help_rows,
@@ -48,6 +47,7 @@ from forge.cli.options import backend_of
 from forge.cli.progress import downloading
 from forge.cli.run import load_agent
 from forge.cli.signals import Interrupted, handling
+from forge.cli.status import Screen
 from forge.connection import OpenBackend
 from forge.errors import ForgeError, quantity, to_install
 from forge.outcome import Finished, Halted
@@ -347,7 +347,7 @@ class Chat:
         except ForgeError as error:
             self.code = 1
             if not self._screen.told:
-                self._tell("stopped", str(error), "bold red")
+                self._tell("halted", str(error), "bold red")
         finally:
             if steering is not None:
                 steering.cancel()

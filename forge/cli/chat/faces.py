@@ -6,8 +6,9 @@ import sys
 from collections.abc import Sequence
 from typing import Protocol
 
-from forge.cli.chat.screen import Printed, Screen, Spelled
+from forge.cli.chat.screen import Printed, Spelled
 from forge.cli.console import LabelledText
+from forge.cli.status import Screen
 from forge.interpreters.threads import in_thread, unheard
 
 # The protocol.

@@ -21,9 +21,10 @@ from prompt_toolkit.shortcuts import CompleteStyle
 from prompt_toolkit.styles import Style
 
 from forge.cli.chat.painting import live_text, paint
-from forge.cli.chat.screen import Printed, Screen, under_way
+from forge.cli.chat.screen import Printed
 from forge.cli.chat.slash import HELP
 from forge.cli.console import Console, LabelledText, readable
+from forge.cli.status import Screen, under_way
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _TICK = 0.1

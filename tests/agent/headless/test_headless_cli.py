@@ -61,6 +61,19 @@ def test_a_task_done_prints_a_record_and_plain_lines_beside_it(task: Path) -> No
     assert done.stderr.splitlines()[-1] == "done: Mended."
 
 
+def test_a_task_whose_progress_nobody_reads_goes_on(task: Path) -> None:
+    with scripted_server(task.parent, [READ, MEND, DONE]) as address:
+        run = [sys.executable, "-m", "forge", "agent", "run", "task.toml", *options(address)]
+        env = environment(task.parent)
+        with subprocess.Popen(run, cwd=task.parent, env=env, stdout=-1, stderr=-1, text=True) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            process.stderr.readline()
+            process.stderr.close()
+            assert json.loads(process.stdout.read())["outcome"] == "done"
+            assert process.wait() == 0
+
+
 def test_the_record_goes_to_a_file_and_gates_that_fail_have_their_code(task: Path) -> None:
     task.write_text(task.read_text().replace("[limits]", "gate_attempts = 1\n[limits]"))
     with scripted_server(task.parent, [READ, DONE]) as address:
