@@ -454,7 +454,7 @@ def _is_listed(tool: ToolSpec, name: str, value: Json) -> bool:
     """Whether the argument's schema lists the value, or has it as a default; what it refers to may do so."""
     schema = bytes(tool.properties.get(name, b"{}")).decode()
     listed = (leaf for key, leaf in named_values(schema) if key in _LISTING)
-    return '"$ref"' in schema or _json(value) in map(_json, listed)  # as JSON: 1 is not true
+    return '"$ref"' in schema or canonical(_json(value)) in (canonical(_json(one)) for one in listed)
 
 
 _LISTING = ("enum", "const", "default")

@@ -6,7 +6,7 @@ ignored. So no narrowing can end a workflow.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import takewhile
 from types import MappingProxyType
 
@@ -17,7 +17,7 @@ from toolz import unique
 
 from stages._later import LazyPattern
 from stages.execution import call_digest
-from stages.message import Assistant, Kind, System, Tool, ToolCall, is_user_input
+from stages.message import Assistant, Kind, System, Tool, ToolCall, is_user_input, mark_of
 from stages.progress import PATIENCE, repeated_attempts, replies_without_progress
 from stages.repair.decoding import decode_or
 from stages.rules import (
@@ -30,8 +30,8 @@ from stages.rules import (
     welcomes_words,
     with_spoken,
 )
-from stages.schema.value import ANY_VALUE, Json, optional_members
-from stages.seen import with_shown
+from stages.schema.value import Json, optional_members
+from stages.seen import normalized, with_shown
 from stages.state import Held, Ledger, State
 from stages.tool import RECALL, RESPOND, ToolSpec
 
@@ -184,15 +184,16 @@ def other_steps(rules: Rules, state: State, so_far: Offer) -> Offer:
 
 
 def without_refused_call(rules: Rules, state: State, so_far: Offer) -> Offer:
-    """Without the call that the last reply made in vain, for this one reply.
+    """Without the call that was just refused, for this one reply.
 
-    If the tool said how to write a value, only that is offered, because a small model repeats what it wrote. A look-up
-    that takes one text is left out as long as another look-up is offered. (A pattern that only excludes the old text
-    does not help: a small model writes `Lund-Lund`, `Lund-Lund-Lund`, until its reply is cut off.) A tool without
-    arguments is left out unless only writes would remain. Other tools may be right with other arguments.
+    If the tool proposed other values, only they are offered. A look-up that needs one text is left out as long as
+    another look-up is offered. (A pattern that only excludes the old text does not help: a small model writes
+    `Lund-Lund`, `Lund-Lund-Lund`, until its reply is cut off.) A tool without arguments is left out unless only writes
+    would remain. Other tools may be right with other arguments.
     """
     if replies_without_progress(state.ledger):
-        limited = tuple(put_right(tool, state) for tool in so_far.tools)
+        names = [tool.name for tool in rules.tools]
+        limited = tuple(put_right(tool, state, names) for tool in so_far.tools)
         if limited != so_far.tools:
             return replace(so_far, tools=limited)
     refused = refused_call(state)
@@ -254,10 +255,10 @@ def _only(so_far: Offer, keep: Callable[[ToolSpec], bool]) -> Offer:
     return replace(so_far, tools=tools) if 0 < len(tools) < len(so_far.tools) else so_far
 
 
-# A call that was refused, and the values that its tool said how to write.
+# A call that was refused, and values that its tool proposes in its error message.
 
 _LONGEST = 80
-"""Maximum characters of a value that is rewritten like an example."""
+"""Maximum characters of a value for which others are proposed."""
 
 
 def refused_call(state: State) -> ToolCall | None:
@@ -287,53 +288,69 @@ def _refuses(answer: Tool, call: ToolCall, state: State) -> bool:
             return status == "final"
 
 
-def put_right(tool: ToolSpec, state: State) -> ToolSpec:
-    """The tool limited to the values that its own refusals since the last progress say how to write.
+def put_right(tool: ToolSpec, state: State, names: Collection[str]) -> ToolSpec:
+    """The tool limited to values that its own error messages propose; a small model repeats what it wrote.
 
-    After `use four digits, such as '0007'`, 29 is offered as 0029; after `There is a 'Petterson-Lund'`, a look-up is
-    offered that. Values already tried are left out. Unchanged if there are none, if the tool is terminal, whose value
-    must not be guessed, or if it needs more than one text.
+    - After `use four digits, such as '0007'`, 29 is offered as 0029, as long as there is no progress.
+    - After `No customer is named 'Petersen'. There is a 'Petterson-Lund'.` from a look-up that found nothing, the value
+      in quotation marks is offered. A message may quote anything, so only for one reply; `names` are quoted in it
+      because it speaks of these tools.
+
+    Values already tried are left out. Unchanged if there are none, if the tool is terminal, whose value must not be
+    guessed, or if it needs more than one text.
     """
     argument = needed_text(tool)
     if argument is None or tool.effect == "terminal":
         return tool
-    progress = state.ledger.progress
-    recent = [*takewhile(lambda m: not isinstance(m, System) and m.turn > progress, reversed(state.history))]
-    made = {call.id: call.arguments for said in recent if isinstance(said, Assistant) for call in said.calls}
-    refused = [
-        (m.text, value)
-        for m in recent
-        if isinstance(m, Tool)
-        and m.name == tool.name
-        and m.status in ("unresolved", "failed")
-        and m.call_id in made
-        # A proxy's client may send any history.
-        and isinstance(value := decode_or(_members, made[m.call_id], {}).get(argument), str)
+    recent = [
+        *takewhile(lambda m: not isinstance(m, System) and m.turn > state.ledger.progress, reversed(state.history))
     ]
-    examples = [(_examples_in(text), value.strip()) for text, value in refused if len(value) <= _LONGEST]
-    written = [in_the_form_of(example, value) for found, value in examples for example in found]
+    made = (call for said in recent if isinstance(said, Assistant) for call in said.calls if call.name == tool.name)
+    values = {call.id: _text_of(call.arguments, argument) for call in made}
+    succeeded = (one for one in state.ledger.successes[-_RECENT:] if one.name == tool.name)
+    tried = {value.strip() for value in (*values.values(), *(_text_of(one.arguments, argument) for one in succeeded))}
+    failed = [m for m in recent if isinstance(m, Tool) and m.name == tool.name and m.status in ("unresolved", "failed")]
+    written = (
+        in_the_form_of(example, values.get(m.call_id, "").strip()) for m in failed for example in _examples_in(m.text)
+    )
+    proposed = [value for value in written if value and value not in tried]
     # Of a list of values, a small model takes a wrong one, where grounding refuses an invented one.
-    if not any(written) and tool.effect == "read" and not tool.grounded:
-        written = [quoted for text, _ in refused[:1] for quoted in _quoted_in(text)]
-    tried = {value.strip() for _, value in refused}
-    values = tuple(unique(value for value in written if value and value not in tried))
-    return with_enum(tool, values, argument) if values else tool
+    if not proposed and tool.effect == "read" and not tool.grounded:
+        passed = {normalized(one) for one in (*tried, *names, *tool.properties)}
+        found = (m for m in failed if m.status == "unresolved" and m.turn == state.ledger.turn)
+        proposed = [value for m in found for value in _quoted_in(m.text) if normalized(value) not in passed]
+    return with_enum(tool, tuple(unique(proposed)), argument) if proposed else tool
+
+
+_RECENT = 256
+"""Maximum successes that are searched for tried values, so that a turn costs the same however long the run is."""
+
+
+def _text_of(arguments: str, argument: str) -> str:
+    """The value of a text argument; empty if it is none, as a proxy's client may send any history."""
+    value = decode_or(_members, arguments, {}).get(argument)
+    return value if isinstance(value, str) and len(value) <= _LONGEST else ""
 
 
 def _examples_in(text: str) -> list[str]:
-    """The examples in a text: 0007 from `such as '0007'`."""
-    return [found.rstrip(".,;:)") for found in _EXAMPLE.compiled.findall(text)]
+    """The examples in an error message: 0007 from `such as '0007'`."""
+    return [found.rstrip(".,;:)") for found in _EXAMPLE.compiled.findall(text[:_MESSAGE])]
 
 
 def _quoted_in(text: str) -> Iterator[str]:
-    """The quoted texts in a text, without its examples."""
-    examples = _examples_in(text)
-    found = (single or double for single, double in _QUOTED.compiled.findall(text))
-    return (value for value in found if value not in examples)
+    """What an error message quotes, without its examples; nothing of JSON, in which everything is quoted."""
+    if text.removeprefix(mark_of(text)).lstrip()[:1] in ("{", "["):
+        return iter(())
+    examples = tuple(_examples_in(text))
+    found = (next(filter(None, groups)) for groups in _QUOTED.compiled.findall(text[:_MESSAGE]))
+    return (value for value in found if value.strip() and not value.startswith(examples))
 
 
-_QUOTED = LazyPattern(r"""(?<!\w)'([^'\n]{1,80})'(?!\w)|"([^"\n]{1,80})\"""")
+_MESSAGE = 2_000
+"""Characters of an error message that are read."""
 
+_QUOTED = LazyPattern(r"""(?<!\w)'([^'\n]{1,80})'(?!\w)|"([^"\n]{1,80})"|`([^`\n]{1,80})`""")
+"""A text in quotation marks of some kind; an apostrophe is none."""
 
 _members: msgspec.json.Decoder[dict[str, Json]] = msgspec.json.Decoder(dict)
 
@@ -347,11 +364,13 @@ _DIGITS = 20
 def with_enum(tool: ToolSpec, values: tuple[str, ...], argument: str) -> ToolSpec:
     """The tool with that argument limited to the first of these values.
 
-    Unchanged if the argument is no text or whole number, or if its schema says more about its values.
+    Unchanged if the argument is no text or whole number, or if its schema lists its values.
     """
     schema = msgspec.json.decode(tool.parameters, type=dict[str, Raw])
     own: Json = msgspec.json.decode(tool.properties.get(argument, b"{}"))
-    kind = own.get("type") if isinstance(own, dict) and own.keys() <= ANY_VALUE else None
+    if not isinstance(own, dict) or own.keys() & {"enum", "const"}:
+        return tool
+    kind = own.get("type")
     first = values[:_MOST_IN_ENUM]
     if kind == "integer":
         allowed: list[Json] = [int(v) for v in first if v.removeprefix("-").isdecimal() and len(v) < _DIGITS]
@@ -359,7 +378,7 @@ def with_enum(tool: ToolSpec, values: tuple[str, ...], argument: str) -> ToolSpe
         allowed = [*first] if kind == "string" else []
     if len(allowed) < len(first):
         return tool
-    limited = {argument: Raw(msgspec.json.encode({"type": kind, "enum": allowed}))}
+    limited = {argument: Raw(msgspec.json.encode(own | {"enum": allowed}))}
     schema["properties"] = Raw(msgspec.json.encode(tool.properties | limited))
     return replace(tool, parameters=Raw(msgspec.json.encode(schema)))
 

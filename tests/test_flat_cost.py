@@ -98,12 +98,12 @@ def test_the_turns_of_a_long_run_call_as_many_functions_each(
 
 @pytest.mark.parametrize("mode", ["native", "constrained"])
 def test_a_turn_of_a_stuck_run_calls_no_more_functions_after_a_long_history(mode: Mode) -> None:
-    """Whether the values of its calls were given, and which may be tried instead, is asked many times a turn."""
+    """Whether the values of its calls were given is asked many times a turn."""
     workflow = Workflow("w", tools=[look, grounded, find, unasked_for, finish], terminal_tool="finish")
     turn = compiled_turn(workflow.compiled, Setup(mode=mode, context_tokens=10**9))
 
     def calls_of_a_turn(messages: int) -> int:
-        # A value that nobody gave is looked for in all of it, and there is more than is read for values to try.
+        # A value that nobody gave is looked for in all of it.
         history: History = (User(text="Look around."),)
         for number in range(messages // 2):
             history += answered("look", {"what": f"A-{number}", "page": 1}, number + 1, "fine")

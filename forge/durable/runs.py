@@ -121,7 +121,7 @@ class Run(Struct, frozen=True, kw_only=True):
     `problem` explains why it halted or failed; `halt` is the same as data, `reason` its kind, such as `budget_spent`.
     `in_doubt`: once it has ended, its calls whose outcome is unknown: they may have taken effect. Lists leave out
     `question`, `outcome`, `in_doubt` and `message`. `follows` and `followed_by` are the runs before and after it in its
-    `conversation`. `segment` is the number of its last segment, `version` that of its step order.
+    `conversation`. `segment` is the number of its last segment, `version` that of its step order and states.
     """
 
     id: str

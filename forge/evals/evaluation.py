@@ -70,7 +70,7 @@ class Axes(Struct, frozen=True, kw_only=True):
     """What to compare: forge with each combination of these options, and other players.
 
     `only` limits this to the named configurations (`Configuration.way`); empty means all. ForgeError for unknown
-    options, and for an empty list of them, with which there would be nothing to run.
+    options, and for an empty list of them.
     """
 
     mode: tuple[str, ...] = ("auto",)

@@ -107,6 +107,7 @@ class RunRecord:
 
             def in_its_thread(**values: object) -> object:
                 # A function that overruns its time-out is abandoned, not stopped: it takes effect all the same.
+                # So does a generator up to its next value, which is not recorded.
                 value = inner(**values)
                 if not isinstance(value, Generator | AsyncGenerator | Awaitable):
                     returned(value)

@@ -136,7 +136,3 @@ def pairs_lost(text: str, value: Json) -> bool:
     escapes = text.replace(r"\\", "")  # so that every remaining backslash begins an escape
     colons = text.count(":") + escapes.count(r"\u003a") + escapes.count(r"\u003A")
     return colons > msgspec.json.encode(value).count(b":")
-
-
-ANY_VALUE = frozenset({"type", "description", "title", "default"})
-"""Keywords of a schema that accepts every value of its type. With any other, it may refuse a value that was seen."""

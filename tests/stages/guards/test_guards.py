@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from stages.guards import guards_of, prerequisites
 from stages.message import Assistant, Tool, ToolCall
 from stages.objection import NeedsDecision, Objection, Stop, Verdict, render
-from stages.progress import attempt_of
 from stages.rules import Rules
 from stages.state import Ledger, State, Success
 from stages.tool import Calculated, Grounded, ToolSpec
@@ -66,10 +65,9 @@ def test_a_tool_with_a_call_of_unknown_outcome_is_refused_without_being_proposed
 ) -> None:
     rules = Rules(tools=(LOOK, tool))
     found = Tool(call_id="call_1", name="look", text='{"what":"C-311","number":7}')
-    answered = attempt_of(made("write", '{"what":"a"}'), "1", "final", turn=1)
     state = State(
         history=(Assistant(calls=(made("look"),)), found),
-        ledger=Ledger(in_doubt=(made("write", '{"what":"a"}'),) if unsure else (), attempts=(answered, answered)),
+        ledger=Ledger(in_doubt=(made("write", '{"what":"a"}'),) if unsure else ()),
     )
     (text,) = [
         render(one)

@@ -37,6 +37,8 @@ SAID: History = (
         ('{"day": "Friday", "on": true, "note": ""}', ()),
         ('{"size": "large", "kind": "private"}', ()),
         ('{"size": 8}', ()),
+        ('{"size": 8.0}', ()),
+        ('{"size": true}', ()),
         ('{"size": "medium"}', ()),
         ('{"size": "small"}', ("size",)),
         ('{"size": 9}', ("size",)),

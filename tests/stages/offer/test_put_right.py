@@ -1,4 +1,4 @@
-"""A tool limited to some values of an argument, and to values that were put right."""
+"""A tool limited to some values of an argument: to those that its own error messages propose."""
 
 import json
 from collections.abc import Mapping
@@ -6,13 +6,17 @@ from collections.abc import Mapping
 import msgspec
 import pytest
 from msgspec import Raw
+from msgspec.structs import replace
 
-from stages.message import Assistant, Status, Tool, ToolCall
+from stages.message import Assistant, Kind, Status, System, Tool, ToolCall
+from stages.nudges import unresolved
 from stages.offer import needed_text, put_right, with_enum
-from stages.state import State
-from stages.tool import Calculated, ToolEffect, ToolSpec
+from stages.state import Ledger, State, Success
+from stages.tool import Calculated, Grounded, ToolEffect, ToolSpec
 
 WHAT: dict[str, object] = {"what": {"type": "string"}}
+FORM = "no such room; write it like '0012'"
+NAMES = ("look", "list_rooms")
 
 
 def tool(properties: Mapping[str, object], effect: ToolEffect = "read", *calculated: Calculated) -> ToolSpec:
@@ -20,44 +24,94 @@ def tool(properties: Mapping[str, object], effect: ToolEffect = "read", *calcula
     return ToolSpec(name="look", description="", parameters=Raw(schema), effect=effect, calculated=calculated)
 
 
-def refused(*values: str, text: str = "no such room; write it like '0012'", status: Status = "unresolved") -> State:
-    state = State(history=())
-    for n, value in enumerate(values):
-        made = ToolCall(id=f"{n}", name="look", arguments=json.dumps({"what": value}))
-        state = state.say(
-            Assistant(calls=(made,), turn=1), Tool(call_id=f"{n}", name="look", text=text, status=status, turn=1)
-        )
+def failed(
+    *made: tuple[str, str], status: Status = "unresolved", kind: Kind = Kind.TOOL_RESULT, progress: int = 0
+) -> State:
+    """A run in which each of these values was answered with the text behind it, one in a turn."""
+    state = State(history=(System(text="Help."),), ledger=Ledger(turn=len(made), progress=progress))
+    for turn, (value, text) in enumerate(made, 1):
+        call = ToolCall(id=f"{turn}", name="look", arguments=json.dumps({"what": value}))
+        answer = Tool(call_id=call.id, name="look", text=unresolved(text), status=status, kind=kind, turn=turn)
+        state = state.say(Assistant(calls=(call,), turn=turn), answer)
     return state
 
 
-def values_left(spec: ToolSpec, state: State) -> object:
-    properties = msgspec.json.decode(put_right(spec, state).parameters)["properties"]
-    return properties["what"].get("enum")
+def limited(state: State, spec: ToolSpec | None = None) -> object:
+    """The values that the tool is limited to, None for all."""
+    schema = msgspec.json.decode(put_right(spec or tool(WHAT), state, NAMES).parameters)
+    return schema["properties"]["what"].get("enum")
 
 
 @pytest.mark.parametrize(
     ("state", "values"),
     [
-        (refused("7"), ["0007"]),
-        (refused(" 7"), ["0007"]),
-        (refused("7", "8"), ["0008", "0007"]),
-        (refused("7", "0007"), None),
-        (refused("0700"), None),
-        (refused("7", text="no such room"), None),
-        (refused("7", status="final"), None),
-        (refused("7" * 81), None),
-        (
-            refused("Lund", text="Nobody is called 'Lund'. There is a 'Petterson-Lund', or \"O'Hara\"."),
-            ["Petterson-Lund", "O'Hara"],
-        ),
-        (refused("Lund", "Petterson-Lund", text="Nobody's name is 'Lund': 'Petterson-Lund'?"), None),
+        (failed(("7", FORM)), ["0007"]),
+        (failed((" 7", FORM)), ["0007"]),
+        (failed(("7", FORM), ("8", FORM)), ["0008", "0007"]),
+        (failed(("a-7", "as in B-2")), ["A-7"]),
+        (failed(("7", FORM), status="failed"), ["0007"]),
+        (failed(("7", FORM), ("0007", FORM)), None),
+        (failed(("0700", FORM)), None),
+        (failed(("7", "no such room")), None),
+        (failed(("7", FORM), status="final"), None),
+        (failed(("7", FORM), progress=1), None),
+        (failed(("7" * 81, "it is like " + "A" * 81)), None),
+        (failed(("7", " " * 2_000 + FORM)), None),
         (State(history=()), None),
     ],
 )
-def test_a_value_that_was_refused_with_an_example_is_tried_in_that_form_and_no_other(
+def test_after_an_error_with_an_example_the_value_is_offered_in_its_form_and_no_other(
     state: State, values: list[str] | None
 ) -> None:
-    assert values_left(tool(WHAT), state) == values
+    assert limited(state) == values
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("Nobody is called 'Lund'. There is a 'Petterson-Lund', or \"O'Hara\".", ["Petterson-Lund", "O'Hara"]),
+        ("Did you mean `Lundh`?", ["Lundh"]),
+        ("No customer is named 'LUND '.", None),
+        ("No match; use 'list_rooms' first, or give 'what'.", None),
+        ("Nobody's name is that of Ann's.", None),
+        ("Names are written like 'Ann Lee'.", None),
+        ('{"error": "not_found", "message": "No such customer"}', None),
+        ("['Ann', 'Lee']", None),
+        ("separate them with ' '", None),
+    ],
+)
+def test_a_look_up_that_found_nothing_is_offered_what_its_answer_quotes(text: str, values: list[str] | None) -> None:
+    assert limited(failed(("Lund", text))) == values
+
+
+THERE = "There is a 'Petterson-Lund'."
+
+
+def test_what_is_quoted_is_offered_for_one_reply() -> None:
+    state = failed(("Lund", THERE))
+    assert limited(state) == ["Petterson-Lund"]
+    assert limited(state.note(turn=2)) is None
+
+
+@pytest.mark.parametrize("status", ["failed", "final", "not_run"])
+def test_what_an_exception_or_a_guard_quotes_is_not_offered(status: Status) -> None:
+    assert limited(failed(("Lund", "KeyError: 'customer_id'"), status=status)) is None
+
+
+def test_a_value_that_was_tried_before_is_not_proposed_again_whatever_came_of_it() -> None:
+    refused = failed(("Petterson-Lund", "Not that one."), status="not_run", kind=Kind.RETRY_NUDGE)
+    again = Assistant(calls=(ToolCall(id="9", name="look", arguments='{"what":"Lund"}'),), turn=2)
+    nothing = Tool(call_id="9", name="look", text=THERE, status="unresolved", turn=2)
+    assert limited(refused.say(again, nothing).note(turn=2)) is None
+    done = Success(name="look", arguments='{"what":"Petterson-Lund"}')
+    assert limited(failed(("Lund", THERE)).note(successes=(done,))) is None
+
+
+def test_nothing_that_is_quoted_is_written_or_takes_the_place_of_a_grounded_value() -> None:
+    grounded = replace(tool(WHAT), grounded=(Grounded(argument="what"),))
+    for spec in (tool(WHAT, "write"), grounded):
+        assert limited(failed(("Lund", THERE)), spec) is None
+        assert limited(failed(("7", FORM)), spec) == ["0007"]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +126,7 @@ def test_a_value_that_was_refused_with_an_example_is_tried_in_that_form_and_no_o
     ],
 )
 def test_nothing_is_guessed_for_a_tool_that_ends_the_run_or_needs_anything_but_one_text(other: ToolSpec) -> None:
-    assert put_right(other, refused("7")) == other
+    assert put_right(other, failed(("7", FORM)), NAMES) == other
 
 
 @pytest.mark.parametrize(
@@ -94,19 +148,19 @@ def test_the_only_argument_that_is_needed(
 
 
 @pytest.mark.parametrize(
-    ("own", "values", "limited"),
+    ("own", "values", "allowed"),
     [
-        ({"type": "string", "description": "Its id."}, ("F-1", "F-2"), ["F-1", "F-2"]),
+        ({"type": "string", "description": "Its id.", "minLength": 1}, ("F-1", "F-2"), ["F-1", "F-2"]),
         ({"type": "integer"}, ("17", "-4"), [17, -4]),
         ({"type": "integer"}, ("17", "F-1"), None),
         ({"type": ["string", "null"]}, ("F-1",), None),
+        ({"type": "string", "enum": ["F-2"]}, ("F-1",), None),
         (True, ("F-1",), None),
-        ({"type": "integer", "minimum": 10}, ("4",), None),
     ],
 )
-def test_an_argument_is_limited_to_what_is_left(own: object, values: tuple[str, ...], limited: object) -> None:
+def test_an_argument_is_limited_to_what_is_left(own: object, values: tuple[str, ...], allowed: object) -> None:
     schema = {"type": "object", "properties": {"flat_id": own, "when": {"type": "string"}}, "required": ["flat_id"]}
     spec = ToolSpec(name="get_flat", description="", parameters=Raw(msgspec.json.encode(schema)))
     changed = msgspec.json.decode(with_enum(spec, values, "flat_id").parameters)
-    was = own if limited is None else {"type": own["type"] if isinstance(own, dict) else "", "enum": limited}
+    was = own | {"enum": allowed} if isinstance(own, dict) and allowed else own
     assert changed == schema | {"properties": {"flat_id": was, "when": {"type": "string"}}}
