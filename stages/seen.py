@@ -309,12 +309,20 @@ def _places(value: Json, texts: tuple[Message | Cleared, ...], first: int, index
     """
     text = normalized(value) if isinstance(value, str) else ""
     words, numbers = _unjoined(text), {decimal_of(value)} if isinstance(value, int | float) else _readings(text)
+    longest = "" if numbers else max(words.split(), key=len, default="")
     known = index.known(texts)
     for place in chain(range(first), reversed(range(first, len(texts)))):
+        if place >= len(known) and longest and _lacks(texts[place].text, longest):
+            continue
         said = known[place] if place < len(known) else read(texts[place])
         # No call of a function before `shows`: this runs for every message of a long history.
         if said and (numbers & said.numbers or (text and words in said.words)) and shows(said, value):
             yield place
+
+
+def _lacks(text: str, word: str) -> bool:
+    """Whether the text has no value with that word; much faster than to read it. Escapes in JSON may hide one."""
+    return "\\" not in text and word not in _plainly_spelled(text).casefold()
 
 
 def with_shown(state: State) -> State:

@@ -454,6 +454,15 @@ class TestParts:
         assert not enforcer.check_prerequisites([Call(id="3", name="write", text='{"what":"a"}')]).needs_nudge
         assert (enforcer.prereq_violations, enforcer.prereq_exhausted) == (1, False)
 
+    def test_an_enforcer_takes_a_single_prerequisite_by_its_name(self) -> None:
+        enforcer = StepEnforcer([], ["finish"], {"write": "look"})
+        write = [Call(id="1", name="write", text="{}")]
+        nudge = enforcer.check_prerequisites(write).nudge
+        assert nudge is not None
+        assert "look" in nudge.content
+        enforcer.record("look")
+        assert not enforcer.check_prerequisites(write).needs_nudge
+
     def test_a_tracker(self) -> None:
         tracker = ErrorTracker(max_retries=1, max_tool_errors=0)
 

@@ -32,7 +32,7 @@ async def ask_model(client: httpx.AsyncClient, base: str, model: str) -> OllamaS
     if shown.status == httpx.codes.NOT_FOUND and b"not found" in shown.body:
         tags = (await ask(client, base + "/api/tags")).read(OllamaTagList) or OllamaTagList()
         meant = did_you_mean(model, (each.name for each in tags.models))
-        raise ForgeError(f"Ollama at {base} has no model {model!r}; run: ollama pull {model}.{meant}")
+        raise ForgeError(f"Ollama has no model {model!r}; run: ollama pull {model}.{meant}")
     return read_ollama(model, await ask(client, base + "/api/ps"), shown)
 
 

@@ -107,7 +107,10 @@ def _add_options(parser: Parser, kind: type[Options]) -> None:
 
 def seconds(text: str) -> float:
     """The argument as seconds: more than 0, less than a day."""
-    number = float(text)
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
     if not 0 < number < 86400:
         raise argparse.ArgumentTypeError(
             f"{text} is not a valid number of seconds; it must be more than 0 and less than a day"
@@ -117,18 +120,16 @@ def seconds(text: str) -> float:
 
 def count(text: str) -> int:
     """The argument as an integer of at least 1."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a valid count; it must be at least 1")
-    return number
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text} is not a valid count; it must be an integer of at least 1")
+    return int(text)
 
 
 def port(text: str) -> int:
     """The argument as a port; 0 means any free one."""
-    number = int(text)
-    if not 0 <= number < 1 << 16:
-        raise argparse.ArgumentTypeError(f"{text} is not a port number")
-    return number
+    if not text.isdecimal() or int(text) >= 1 << 16:
+        raise argparse.ArgumentTypeError(f"{text} is not a port number; it must be an integer from 0 to 65535")
+    return int(text)
 
 
 _READ: dict[str, Callable[[str], object]] = {

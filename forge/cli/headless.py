@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 from rich.text import Text
 
-from forge.agent.headless import read_task, run_task
+from forge.agent.headless import Record, read_task, run_task
 from forge.cli.approval import Approver
 from forge.cli.arguments import fill_agent_run
 from forge.cli.chat.faces import PlainFace
@@ -18,7 +18,7 @@ from forge.cli.options import backend_of, refuse_unwritable
 from forge.cli.parser import Parser
 from forge.cli.progress import downloading
 from forge.cli.run import load_agent, new_journal, resume_line, watched
-from forge.errors import ForgeError
+from forge.errors import ForgeError, JournalError
 from forge.journal.file import refuse_taken
 from forge.journal.summary import glance
 
@@ -74,9 +74,19 @@ def run_headless(options: argparse.Namespace) -> int:
         console.say(f"outcome unknown: {begun.tool} {printable(bytes(begun.arguments).decode())}", "yellow")
     why = "" if record.outcome in _SHOWN else f": {printable(record.reason or record.result)}"
     console.say(Text.assemble((record.outcome.replace("_", " "), "bold"), why))
-    if journal.exists() and (record.outcome == "cancelled" or glance(journal).state == "open"):
+    if _resumable(record, journal):
         console.say(_going_on(options, journal))
     return record.exit_code
+
+
+def _resumable(record: Record, journal: Path) -> bool:
+    """Whether the run was interrupted; a journal that cannot be read leads nowhere."""
+    if record.outcome == "cancelled":
+        return journal.exists()
+    try:
+        return glance(journal).state == "open"
+    except JournalError:
+        return False
 
 
 def _going_on(options: argparse.Namespace, journal: Path) -> str:

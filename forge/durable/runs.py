@@ -118,7 +118,8 @@ class Question(Ask, frozen=True, kw_only=True, tag=False):
 class Run(Struct, frozen=True, kw_only=True):
     """A run. Times are ISO 8601, UTC.
 
-    `problem` explains why it halted or failed; `halt` is the same as data, `reason` its kind, such as `budget_spent`.
+    `problem` explains why it halted or failed; `halt` is the same as data, `reason` its kind, such as `budget_spent`;
+    `retriable`: `Runs.retry` resumes it.
     `in_doubt`: once it has ended, its calls whose outcome is unknown: they may have taken effect. Lists leave out
     `question`, `outcome`, `in_doubt` and `message`. `follows` and `followed_by` are the runs before and after it in its
     `conversation`. `segment` is the number of its last segment, `version` that of its step order and states.
@@ -134,6 +135,7 @@ class Run(Struct, frozen=True, kw_only=True):
     problem: str = ""
     reason: str = ""
     halt: Halt | None = None
+    retriable: bool = False
     question: Question | None = None
     outcome: Ending | None = None
     in_doubt: tuple[ToolCall, ...] = ()
@@ -147,11 +149,6 @@ class Run(Struct, frozen=True, kw_only=True):
     def over(self) -> bool:
         """Whether it has ended."""
         return self.state in _OVER
-
-    @property
-    def retriable(self) -> bool:
-        """Whether `Runs.retry` resumes it."""
-        return self.state == "failed" or (isinstance(self.halt, RETRIABLE) and not self.followed_by)
 
 
 class Page(Struct, frozen=True, kw_only=True):
@@ -817,6 +814,7 @@ def _listed(first: SegmentRow, last: SegmentRow, *, answered: bool, followed_by:
         owner=first.owner,
         reason=str(halt.__struct_config__.tag) if halt else "",
         halt=halt,
+        retriable=state == "failed" or (isinstance(halt, RETRIABLE) and not followed_by),
         conversation=str(first.attributes.get("conversation", "")),
         follows=str(first.attributes.get("follows", "")),
         followed_by=followed_by,

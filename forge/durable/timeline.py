@@ -40,10 +40,10 @@ class Timeline:
 
     def retried(self, time: float) -> list[Stamped]:
         """The events with which a run that halted without a person's decision asks again, at that time."""
-        halt, state = self._step.halt, self._step.state
-        again = asking_again(state, halt) if halt else None
-        if again is None or again is state:
-            return []  # a question or model call that is repeated has no other state
+        halt = self._step.halt
+        again = asking_again(self._step.state, halt) if halt else None
+        if again is None:
+            return []  # a repeated model call: its reply follows
         self._step = Step(number=self._step.number, state=again)
         return [replace(one, time=time) for one in self._advanced()]
 

@@ -10,7 +10,7 @@ from forge.errors import DefinitionError
 from forge.guardrails.actions import Call, Nudge, reply_of
 from forge.guardrails.guardrails import PATIENT, nudges_of
 from forge.guardrails.tools import AnyTool, tools_of
-from forge.tools.definition import Tool, tool
+from forge.tools.definition import Tool, prerequisites_of, tool
 from stages.guards import prerequisites, required_steps
 from stages.message import ToolCall
 from stages.objection import Guard, Stop, mistake_of, refusals, render, with_mistakes
@@ -124,7 +124,7 @@ class StepEnforcer:
         self,
         required_steps: Sequence[str],
         terminal_tools: Iterable[str],
-        tool_prerequisites: Mapping[str, Sequence[str | Prerequisite]] | None = None,
+        tool_prerequisites: Mapping[str, str | Sequence[str | Prerequisite]] | None = None,
         *,
         max_premature_attempts: int = 3,
         max_prereq_violations: int = 2,
@@ -139,9 +139,7 @@ class StepEnforcer:
                     description="",
                     parameters=Raw(b'{"type":"object"}'),
                     effect="terminal" if name in ends else "write",
-                    prerequisites=tuple(
-                        Prerequisite(tool=one) if isinstance(one, str) else one for one in needed.get(name, ())
-                    ),
+                    prerequisites=prerequisites_of(needed.get(name, ())),
                 )
                 for name in names
             ),

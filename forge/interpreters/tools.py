@@ -161,9 +161,9 @@ _left_behind: set[object] = set()
 class Overdue(Exception):  # noqa: N818 - nothing is wrong with it but the time
     """A call exceeded a time limit, which the message names: its tool's or the run's. `stopped`: it has ended since."""
 
-    def __init__(self, why: str, *, stopped: bool, of_run: bool) -> None:
+    def __init__(self, why: str, *, stopped: bool) -> None:
         super().__init__(why)
-        self.stopped, self.of_run = stopped, of_run
+        self.stopped = stopped
 
 
 class TimeLimit:
@@ -202,22 +202,23 @@ class TimeLimit:
         if task.done():
             return task.result()
         ended = self._end is not None and self._next() == self._end
-        of_run = ended and self._of_run
         why = f"gave no sign of life for {self._spec.idle_timeout} seconds"
         if ended:
             why = f"took longer than its {self._spec.timeout} seconds"
-        if of_run:
+        if ended and self._of_run:
             why = "had not ended when the time of the run was spent"
         task.cancel()
         await asyncio.wait({task}, timeout=GRACE)
         if not task.done():
             _log.warning("%s %s and cannot be cancelled; the run continues without it", self._spec.name, why)
             leave(task)
-            raise Overdue(why, stopped=False, of_run=of_run)
+            raise Overdue(why, stopped=False)
         broken = None if task.cancelled() else task.exception()
         # A tool may turn its cancellation into another exception; unless that says what it did, nobody knows.
-        if task.cancelled() or (of_run and broken and not isinstance(broken, ToolFailed | ToolResolutionError)):
-            raise Overdue(why, stopped=True, of_run=of_run)
+        if task.cancelled() or (
+            broken and not isinstance(broken, ToolFailed | ToolResolutionError | ToolOutcomeUnknown)
+        ):
+            raise Overdue(why, stopped=True)
         return task.result()
 
     def _next(self) -> float:
@@ -327,8 +328,7 @@ class Tools:
         except Overdue as overdue:
             stopped = overdue.stopped and tool.is_async
             why = str(overdue) if stopped else f"{overdue}; it cannot be stopped and may still be running"
-            # The author of a tool knows what its timeout interrupts; the end of the run's time interrupts it anywhere.
-            if tool.spec.retriable or (stopped and not overdue.of_run):
+            if tool.spec.retriable:
                 return Failed(call_id=call.id, error="TimeoutError", message=f"{call.name} {why}")
             return InDoubt(call_id=call.id, reason=nudges.in_doubt(call.name, f"it {why}"))
         except ToolOutcomeUnknown as unknown:

@@ -8,7 +8,7 @@ from msgspec import Raw, Struct, field
 from msgspec.structs import replace
 
 from forge.proxy.shaping import Shaping
-from forge.tools.definition import grounds, several
+from forge.tools.definition import grounds, prerequisites_of, several
 from forge.wildcards import matches
 from forge.workflow.checks import grounded_specs, guard_mistakes, mistakes
 from stages.effect import Budget
@@ -170,14 +170,14 @@ def _named(policy: ModelPolicy) -> Iterator[str]:
         yield from use.names
     for name, own in policy.tools.items():
         yield name
-        yield from (needed.tool for needed in _prerequisites(own))
+        yield from (needed.tool for needed in prerequisites_of(own.prerequisites))
         yield from (source for bound in grounds(own.grounded) for source in bound.sources)
 
 
 def _lacking(policy: ModelPolicy, known: Mapping[str, ToolSpec]) -> Iterator[str]:
     """The arguments that two tools must share, and that one of them lacks."""
     for name, own in policy.tools.items():
-        for needed in _prerequisites(own) if name in known else ():
+        for needed in prerequisites_of(own.prerequisites) if name in known else ():
             both = (known[name], known[needed.tool]) if needed.tool in known and needed.match_arg else ()
             lacking = (tool.name for tool in both if needed.match_arg not in tool.properties)
             yield from (f"the argument {needed.match_arg} of {tool}" for tool in lacking)
@@ -190,7 +190,7 @@ def _arguments(policy: ModelPolicy) -> Iterator[str]:
     """The arguments of tools that the policy names."""
     yield from (use.each_of.argument for use in policy.order if use.each_of)
     for own in policy.tools.values():
-        yield from (needed.match_arg for needed in _prerequisites(own) if needed.match_arg)
+        yield from (needed.match_arg for needed in prerequisites_of(own.prerequisites) if needed.match_arg)
         yield from (bound.argument for bound in grounds(own.grounded))
 
 
@@ -201,14 +201,12 @@ def _with_policy(own: ToolPolicy | None, tool: ToolSpec, known: Mapping[str, Too
         tool,
         effect=own.effect,
         repeatable=own.repeatable,
-        prerequisites=tuple(needed for needed in _prerequisites(own) if _can_be_met(needed, tool, known)),
+        prerequisites=tuple(
+            needed for needed in prerequisites_of(own.prerequisites) if _can_be_met(needed, tool, known)
+        ),
     )
     bound = {g.argument: sources for g in grounds(own.grounded) if (sources := _sources(g, known)) is not None}
     return grounded_specs((ruled,), {tool.name: bound})[0]
-
-
-def _prerequisites(own: ToolPolicy) -> Iterator[Prerequisite]:
-    return (Prerequisite(tool=one) if isinstance(one, str) else one for one in several(own.prerequisites))
 
 
 def _can_be_met(needed: Prerequisite | Change, tool: ToolSpec, known: Mapping[str, ToolSpec]) -> bool:

@@ -330,7 +330,7 @@ class Tracing:
                     run.chat.first()
             case event if type(event) not in _PASSED_OVER and run.span.is_recording():
                 for name, attributes in _noted(event):
-                    run.span.add_event(name, attributes)
+                    run.span.add_event(name, {names.TURN: what.turn, **attributes})
             case _:
                 pass
 

@@ -408,6 +408,11 @@ def grounds(given: Grounds) -> tuple[Grounded, ...]:
     return tuple(Grounded(argument=name) for name in several(given))
 
 
+def prerequisites_of(given: str | Collection[str | Prerequisite]) -> tuple[Prerequisite, ...]:
+    """The tools as `Prerequisite` values."""
+    return tuple(Prerequisite(tool=one) if isinstance(one, str) else one for one in several(given))
+
+
 def several(names: str | Collection[_T]) -> tuple[str | _T, ...]:
     """The names as a tuple, also for a single name."""
     return (names,) if isinstance(names, str) else tuple(names)
@@ -500,7 +505,7 @@ def tool(
         {"name": name, **{option: value for option, value in options.items() if option in read}},
         {"name": str | None, **hints},
     )
-    needed = () if "prerequisites" in wrong else several(options.get("prerequisites", ()))
+    needed = () if "prerequisites" in wrong else prerequisites_of(options.get("prerequisites", ()))
     seen = () if "grounded" in wrong else grounds(options.get("grounded", ()))
     worked_out = () if "calculated" in wrong else calculations(options.get("calculated", ()))
     others = {option: value for option, value in options.items() if option not in read}
@@ -514,7 +519,7 @@ def tool(
             name=called,
             description=description or (found.description if found else ""),
             parameters=found.parameters if found else Raw(b"{}"),
-            prerequisites=tuple(Prerequisite(tool=p) if isinstance(p, str) else p for p in needed),
+            prerequisites=needed,
             grounded=seen,
             calculated=worked_out,
             delegates=bool(parameters_of(function, Caller)),

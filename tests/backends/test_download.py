@@ -7,6 +7,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -140,6 +141,43 @@ def test_a_folder_that_cannot_be_written_is_said(model: KnownModel, tmp_path: Pa
 def test_a_file_of_another_size_is_fetched_again(model: KnownModel, there: Path) -> None:
     there.write_bytes(WHOLE[:-1])
     assert ensure_model(model, folder=there.parent).read_bytes() == WHOLE
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_a_file_of_the_right_size_with_other_bytes_is_fetched_again(
+    model: KnownModel, there: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, *, link: bool
+) -> None:
+    other = tmp_path / "other"
+    other.write_bytes(WHOLE[::-1])
+    os.utime(other, (1, 1))
+    if link:
+        there.unlink()
+        there.symlink_to(other)
+    else:
+        other.replace(there)
+    assert ensure_model(model, folder=there.parent).read_bytes() == WHOLE
+    assert caplog.text.count("is not Tiny: its size or its hash is wrong; downloading it") == 1
+    assert not link or other.read_bytes() == WHOLE[::-1], "the link was replaced, not what it leads to"
+
+
+def test_a_file_is_read_once_until_it_is_changed(
+    model: KnownModel, there: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hashed: list[object] = []
+    digest = hashlib.file_digest
+
+    def counted(file: Any, name: str) -> object:
+        hashed.append(file)
+        return digest(file, name)
+
+    monkeypatch.setattr(hashlib, "file_digest", counted)
+    for _ in range(2):
+        ensure_model(model, folder=there.parent)
+    assert hashed == []
+    os.utime(there, (1, 1))
+    for _ in range(2):
+        ensure_model(model, folder=there.parent)
+    assert len(hashed) == 1
 
 
 def test_two_at_once_do_not_meet(model: KnownModel, tmp_path: Path) -> None:

@@ -161,9 +161,10 @@ async def test_a_server_that_died_meanwhile_is_started_anew(make: Make) -> None:
         assert alive(server.url)
 
 
-def context(url: str) -> object:
+def context(server: ServerManager) -> object:
     """What the server was started with."""
-    return httpx.get(f"{url}/props", trust_env=False).json()["default_generation_settings"]["n_ctx"]
+    key = {"authorization": f"Bearer {server.api_key}"}
+    return httpx.get(f"{server.url}/props", headers=key, trust_env=False).json()["default_generation_settings"]["n_ctx"]
 
 
 def closed(connection: socket.socket) -> bool:
@@ -338,6 +339,16 @@ async def test_a_port_in_use_is_refused(make: Make) -> None:
         assert alive(first.url)
 
 
+async def test_a_server_that_another_forge_starts_there_meanwhile_is_not_taken_for_ours(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("forge.backends.servers.server_manager.is_free", lambda _: True)
+    async with make() as other:
+        with pytest.raises(BackendError, match="so another server answers"):
+            await make(port=urlsplit(other.url).port).start()
+        assert alive(other.url)
+
+
 def test_a_program_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     model = gguf(tmp_path)
@@ -360,7 +371,7 @@ async def test_the_budget_is_who_s_it_is_to_say(
 ) -> None:
     async with make(budget=mode, context_tokens=tokens) as server:
         assert server.budget.tokens == found
-        assert context(server.url) == found
+        assert context(server) == found
 
 
 def test_the_fast_budget_is_half_of_the_full_one(make: Make) -> None:
@@ -478,7 +489,7 @@ async def test_one_call_sets_up_a_server_and_its_budget(tmp_path: Path, monkeypa
     server, budget = await setup_backend("llama-server", gguf(tmp_path), manual_tokens=1024, n_slots=2)
     assert isinstance(server, ServerManager)
     assert budget == ResolvedBudget(tokens=1024, source="as given")
-    assert context(server.url) == 1024
+    assert context(server) == 1024
     await server.stop()
     with pytest.raises(DefinitionError, match="only attached to"):
         await setup_backend("ollama", "qwen3:8b", n_slots=4)

@@ -198,8 +198,9 @@ def test_ollama_is_asked_for_the_context_that_it_is_loaded_with(
 
 
 def test_ollama_says_which_model_it_has_not(server: str) -> None:
-    with pytest.raises(ForgeError, match="ollama pull missing"):
+    with pytest.raises(ForgeError, match="ollama pull missing") as caught:
         run_sync(Desk().workflow, "Go.", backend=Server(f"{server}/ollama", profile="ollama", model="missing"))
+    assert server not in str(caught.value), "callers of forge serve read it, and the address is not for them"
 
 
 def test_a_prompted_run_in_xml() -> None:

@@ -5,12 +5,12 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from forge.backends import Launch, ServerManager
+from forge.backends import Launch, Server, ServerManager
 from forge.backends.servers.download import ensure_model
 from forge.backends.servers.models import KNOWN
 from forge.proxy import ProxyOptions, ProxyServer
 from tests.clients import rows, sandbox
-from tests.clients.agents import AGENTS, CONTEXT, MODEL, OUTPUT, Agent, Job
+from tests.clients.agents import AGENTS, CONTEXT, KEY, MODEL, OUTPUT, Agent, Job
 from tests.clients.rows import Row
 from tests.clients.tasks import LIMIT, TASKS, Task
 from tests.real.llama_server import llama_server
@@ -27,9 +27,9 @@ async def trials(names: Sequence[str], runs: int) -> None:
         launch = Launch(
             model=MODEL, executable=program, context_tokens=CONTEXT, port=PORTS[0], flags=("-n", str(OUTPUT))
         )
-        async with ServerManager(launch, environment={"OMP_WAIT_POLICY": "passive"}) as server:
+        async with ServerManager(launch, environment={"OMP_WAIT_POLICY": "passive"}, api_key=KEY) as server:
             model = server.url.removesuffix("/v1")
-            async with ProxyServer(model, ProxyOptions(port=PORTS[1])) as proxy:
+            async with ProxyServer(Server(model, api_key=KEY), ProxyOptions(port=PORTS[1])) as proxy:
                 for agent, task, behind, number in _missing(names, runs):
                     row = await _trial(agent, task, proxy.url if behind else model, behind=behind, number=number)
                     rows.keep([row])

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import pytest
 
 from forge import Approved, Ask, Calls, Limits, ToolDef, Workflow, run_sync, tool
-from forge.errors import DefinitionError
+from forge.errors import DefinitionError, ToolFailed, ToolOutcomeUnknown
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.tools import IdempotencyKey
 from stages.events import Event, ToolProgressed
@@ -242,7 +242,7 @@ def test_progress_that_cannot_be_shown_harms_nothing() -> None:
 def test_signs_of_life_keep_a_slow_tool_going_and_silence_ends_it() -> None:
     """The times are those of an idle time-out that is long beside a hand-over, not measured."""
 
-    @tool(idle_timeout=0.05)
+    @tool(effect="read", idle_timeout=0.05)
     async def work() -> AsyncGenerator[str, None]:
         """Work."""
         for _ in range(3):
@@ -305,6 +305,29 @@ def test_a_tool_that_answers_while_it_is_being_stopped_has_answered() -> None:
         return ""
 
     assert run_once(late, script=[call("late")])[0] == ["saved"]
+
+
+@pytest.mark.parametrize(
+    ("raised", "says"),
+    [
+        (asyncio.CancelledError(), "[InDoubt] pay was begun, but it took longer than its 0.01 seconds"),
+        (RuntimeError("connection closed"), "[InDoubt] pay was begun, but it took longer than its 0.01 seconds"),
+        (ToolOutcomeUnknown("the bank was asked"), "[InDoubt] pay was begun, but the bank was asked"),
+        (ToolFailed("nothing was paid"), "[ToolFailed] nothing was paid"),
+    ],
+)
+def test_whether_a_write_took_effect_that_its_time_out_ends_is_unknown_unless_it_says_so(
+    raised: BaseException, says: str
+) -> None:
+    @tool(timeout=0.01)
+    async def pay() -> None:
+        """Pay."""
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise raised from None
+
+    assert run_once(pay, script=[call("pay")])[0][0].startswith(says)
 
 
 def test_a_tool_s_own_time_out_is_its_own_error() -> None:

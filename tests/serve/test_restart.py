@@ -167,7 +167,7 @@ def test_a_run_that_lost_its_model_is_retried_and_read_on(tmp_path: Path) -> Non
     with serving(tmp_path) as running, running.client() as client:
         run = client.post("/v1/runs", json={**QUICK, "message": "Go away"}).json()
         where, ids = f"/v1/runs/{run['id']}", list[str]()
-        assert (run["state"], run["reason"]) == ("halted", "backend_failed")
+        assert (run["state"], run["reason"], run["retriable"]) == ("halted", "backend_failed", True)
         with client.stream("GET", f"{where}/events") as stream:
             until(events_of(stream.iter_lines()), "halted", ids)
         after = {"last-event-id": ids[-1]}
@@ -177,7 +177,8 @@ def test_a_run_that_lost_its_model_is_retried_and_read_on(tmp_path: Path) -> Non
         with client.stream("GET", f"{where}/events", headers=after) as stream:
             told = events_of(stream.iter_lines())
             until(told, "finished", ids)
-            assert until(told, "state", ids)["run"]["state"] == "completed"
+            done = until(told, "state", ids)["run"]
+            assert (done["state"], done["retriable"]) == ("completed", False)
         with client.stream("GET", f"{where}/events") as stream:
             assert [event["id"] for event in events_of(stream.iter_lines()) if event["id"]] == ids
         assert "the run " in problem(client.post(f"{where}/retry"), 409, "wrong-state")

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stages import seen
 from stages.message import User
 from stages.schema.value import Json
 from stages.seen import evidence, is_id, is_own, shows, unseen_values, values_within
@@ -164,6 +165,15 @@ def test_a_search_finds_the_texts_that_show_the_value(leaf: str, value: Json, *,
     text = msgspec.json.encode({"a": [leaf]}).decode() if as_json else leaf
     unseen = unseen_values([value], Grounded(argument="id"), State(history=(User(text=text),)))
     assert unseen == ([] if shows(evidence((text,)), value) else [value])
+
+
+def test_a_text_that_no_result_shows_is_looked_for_without_reading_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(text: object) -> None:
+        raise AssertionError(text)
+
+    monkeypatch.setattr(seen, "_evidence_of", refuse)
+    state = State(history=tuple(User(text=f'{{"name": "Ann {n}", "total": {n}.5}}') for n in range(100)))
+    assert unseen_values(["Zoe 17"], Grounded(argument="name"), state) == ["Zoe 17"]
 
 
 # --- Identifiers: what is called one, and whose it is

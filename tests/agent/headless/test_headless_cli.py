@@ -91,6 +91,17 @@ def test_a_record_that_cannot_be_written_is_printed(task: Path) -> None:
     assert "the record cannot be written to /dev/full: No space left on device" in " ".join(done.stderr.split())
 
 
+def test_the_record_is_printed_with_its_code_though_the_journal_is_damaged(task: Path) -> None:
+    damage = [sys.executable, "-c", "open('j.jsonl', 'w').close()"]
+    task.write_text(task.read_text().replace("[limits]", f"[limits]\ncommands = [{json.dumps(damage)}]"))
+    with scripted_server(task.parent, [READ, MEND, calling("run_command", command=damage)]) as address:
+        words = ("agent", "run", "task.toml", "--journal", "j.jsonl", "--record", "record.json")
+        done = forge(*words, *options(address), cwd=task.parent)
+    assert done.returncode == 1, done.stderr
+    assert json.loads((task.parent / "record.json").read_text())["files_changed"] == ["src/calc.py"]
+    assert done.stderr.splitlines()[-1] == "halted"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -267,6 +267,16 @@ def test_an_interrupted_task_goes_on_and_an_ended_one_does_not(repo: Path) -> No
         worked(file, resume=True)
 
 
+def test_a_journal_that_is_damaged_meanwhile_takes_no_record_with_it(repo: Path) -> None:
+    damage = [sys.executable, "-c", "open('../run.jsonl', 'w').close()"]
+    limits = f"write = ['src']\ncommands = [{msgspec.json.encode(damage).decode()}]"
+    record, _ = worked(task_file(repo, limits), READ, MEND, call("run_command", command=damage), DONE)
+    assert (record.outcome, record.exit_code) == ("halted", 1)
+    assert (record.files_changed, record.lines_changed, record.commands) == (("src/calc.py",), 2, (tuple(damage),))
+    assert "run.jsonl was changed by another program" in record.reason
+    assert "the journal cannot be replayed, so the refused calls, the model calls and the tokens are" in record.reason
+
+
 def test_a_gate_does_not_see_secrets(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_API_KEY", "sk-secret")
     (repo / "check.py").write_text(f"import os; print(dict(os.environ))\n{CHECK}")
