@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from forge.errors import ForgeError, quantity
-from forge.evals.row import Configuration, Row, of_one_task
+from forge.evals.row import Configuration, Row
 from forge.evals.statistics import (
     ALPHA,
     Comparison,
@@ -415,8 +415,6 @@ def _of_column(column: Column) -> Iterator[str]:
             f"{found.repeated} of {quantity(found.runs, 'run')} only repeat another run of the same scenario, as at "
             f"temperature 0, and say nothing new: {found.right.of} count"
         )
-    if changed := [name for name, made in column.runs.items() if not all(of_one_task(made[0], run) for run in made)]:
-        yield f"scenarios were changed between its runs: {', '.join(changed)}"
 
 
 # A report as Markdown.

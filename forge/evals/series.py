@@ -1,11 +1,19 @@
 """Runs: each cell is played and judged, whatever its scenario's code does."""
 
+import ast
 import asyncio
+import hashlib
+import inspect
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import cache, partial
 from pathlib import Path
+from textwrap import dedent
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from forge.connection import Connection
 from forge.errors import ForgeError
@@ -15,10 +23,10 @@ from forge.evals.players import FORGE
 from forge.evals.record import RunRecord, metered
 from forge.evals.row import Configuration, Row
 from forge.evals.scenario import Judgement, Scenario, Trajectory, World, judge
-from forge.evals.scenario_digest import scenario_digest
 from forge.interpreters.scripted import Line, Scripted
 from forge.interpreters.threads import in_thread, unheard
 from forge.runtime.reaching import with_sampling
+from forge.tools.definition import Tool, tool
 from stages.wire.target import Mode
 
 # A scenario's own code, run in a thread: if it hangs, the series continues without it.
@@ -58,6 +66,42 @@ async def judgement_of(world: World, trajectory: Trajectory, seconds: float) -> 
     return made[0]
 
 
+def task_digest(scenario: Scenario, world: World) -> str:
+    """A hash of what a model is given and how it is judged, to detect changes; empty without source.
+
+    This is the context, the world's messages, system prompt and tools, and the code of the world function, where the
+    checks are. Comments, layout, decorators and the code of other functions do not count.
+    """
+    if not (code := world_code(scenario.world)):
+        return ""
+    specs = [(made if isinstance(made, Tool) else tool(made)).spec for made in world.workflow.tools]
+    tools = [(spec.name, spec.description, spec.parameters) for spec in specs]
+    told = (code, scenario.context_tokens, world.messages, world.workflow.system_prompt, tools)
+    return hashlib.blake2b(msgspec.json.encode(told), digest_size=8).hexdigest()
+
+
+@cache
+def world_code(world: Callable[[int], World]) -> str:
+    """The code of the world function and its bound arguments, as of the first call; empty without source."""
+    function: object = world
+    bound: list[object] = []
+    while isinstance(function, partial):
+        given = (*function.args, *function.keywords.values())
+        bound += [value for value in given if isinstance(value, str | int | float | bool | None)]
+        function = function.func
+    try:
+        code = dedent(inspect.getsource(function))  # type: ignore[arg-type]  # TypeError if it has none
+    except (OSError, TypeError):
+        return ""
+    with suppress(SyntaxError):  # the lines of a lambda may be part of a statement
+        tree = ast.parse(code)
+        for statement in tree.body:
+            if isinstance(statement, ast.FunctionDef):
+                statement.decorator_list = []
+        code = ast.unparse(tree)
+    return f"{code}\n{bound}"
+
+
 # A single run: one cell, played, judged, and recorded as a row in any case.
 
 
@@ -88,7 +132,7 @@ async def row_of(
             left.unlink()
     try:
         world = await made_world(cell, options.seconds, one_by_one)
-        task = task_of(cell, world, connection, record, journal)
+        task, digest = task_of(cell, world, connection, record, journal), task_digest(cell.scenario, world)
     except Exception as error:  # noqa: BLE001 - a user's scenario: the row says so, and the other runs go on
         why = str(error) if isinstance(error, Hung) else f"the scenario raised {type(error).__name__}: {error}"
         return _row(cell, options, record, _crashed(error), Judgement("unjudged", why))
@@ -101,7 +145,7 @@ async def row_of(
     judged = await judgement_of(world, record.trajectory(len(world.messages)), options.seconds)
     if judged.verdict == "unfinished" and ended.why:
         judged = Judgement("unfinished", ended.why)
-    return _row(cell, options, record, ended, judged)
+    return replace(_row(cell, options, record, ended, judged), scenario_digest=digest)
 
 
 def task_of(cell: Cell, world: World, connection: Connection, record: RunRecord, journal: Path | None = None) -> Task:
@@ -173,7 +217,6 @@ def _row(cell: Cell, options: RunOptions, record: RunRecord, ended: RunEnd, judg
         journals=tuple(written),
         unanswered=record.fault.kind if record.fault else "",
         digest=record.digest,
-        scenario_digest=scenario_digest(cell.scenario),
     )
 
 
