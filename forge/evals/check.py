@@ -1,14 +1,14 @@
 """Check: new results against a baseline, per configuration, for CI."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from forge.errors import ForgeError, quantity
+from forge.errors import ForgeError
 from forge.evals.report import labels
 from forge.evals.row import Configuration, Row
-from forge.evals.statistics import Comparison, Pairing, Quality, compare, family, paired
+from forge.evals.statistics import Comparison, Pairing, Quality, compare, family, left_out, paired
 
 _Runs = Mapping[Configuration, Sequence[Row]]
 _QUALITIES: tuple[Quality, ...] = ("right", "harm")
@@ -54,7 +54,7 @@ def check_against(results: Iterable[Row], baseline: Iterable[Row]) -> Checked:
         comparisons += [compare(named[ours], second, pairing.pairs, quality) for quality in _QUALITIES]
         for scenario, pairs in pairing.by_scenario().items():
             comparisons.append(compare(named[ours], second, pairs, "right", scenario))
-        notes += _pairing_notes(named[ours], pairing)
+        notes += left_out(named[ours], pairing)
     alone = {
         "in the results only": [named[one] for one in new if one not in sides],
         "in the baseline only": [*labels(one for one in old if one not in sides.values()).values()],
@@ -100,23 +100,3 @@ def _no_pairs(label: str, new: Sequence[Row], old: Sequence[Row], pairing: Pairi
         f"{label}: the baseline is for other seeds: it has {theirs}, the results {ours}. Only runs of the same seed "
         "are compared: make the runs, or the baseline, again with --seed and --runs"
     )
-
-
-def _pairing_notes(label: str, pairing: Pairing) -> Iterator[str]:
-    both = [(pair.first, pair.second) for pair in pairing.pairs]
-    differ = {one.scenario for one, other in both if one.ideal_calls != other.ideal_calls}
-    differ |= {one.scenario for one, other in both if one.context_tokens != other.context_tokens}
-    if changed := sorted(differ):
-        yield f"{label}: changed since the baseline, in their ideal calls or context: {', '.join(changed)}"
-    if pairing.changed:
-        names = ", ".join(dict.fromkeys(pairing.changed))
-        yield f"{label}: {quantity(len(pairing.changed), 'pair')} left out, as the scenario was changed since: {names}"
-    if pairing.alone:
-        yield f"{label}: {quantity(pairing.alone, 'run')} left out, whose scenario and seed the other file lacks"
-    if pairing.unjudged:
-        yield f"{label}: {quantity(pairing.unjudged, 'pair')} left out, in which a check raised"
-    if pairing.repeated:
-        yield (
-            f"{label}: {quantity(pairing.repeated, 'pair')} left out as repetitions of another of the same scenario, "
-            "as at temperature 0"
-        )

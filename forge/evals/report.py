@@ -15,17 +15,16 @@ from forge.evals.row import Configuration, Row
 from forge.evals.statistics import (
     ALPHA,
     Comparison,
-    Direction,
     Metrics,
     Pair,
     Pairing,
-    basis,
     compare,
     family,
     fewest_pairs,
-    headline,
+    left_out,
     metrics_of,
     paired,
+    sentence,
 )
 from stages.options import did_you_mean
 
@@ -65,44 +64,8 @@ class Matchup(Struct, frozen=True, kw_only=True):
     pairing: Pairing
 
 
-class Table(Struct, frozen=True):
-    """Rows of text under headings; the first cell of each row is its name."""
-
-    headings: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
-class Conclusion(Struct, frozen=True, kw_only=True):
-    """A claim, its grounds, and the finding about the first of the two.
-
-    `only_first` and `only_second` are shares of the pairs.
-    """
-
-    headline: str
-    grounds: str = ""
-    finding: Direction = "no difference shown"
-    only_first: float = 0.0
-    only_second: float = 0.0
-
-    def __str__(self) -> str:
-        return f"{self.headline}{': ' * bool(self.grounds)}{self.grounds}."
-
-
-class OfModel(Struct, frozen=True, kw_only=True):
-    """The part of a report about one model: metrics, claims, and counts by scenario.
-
-    `metrics` has one row per column, in order.
-    """
-
-    model: str
-    columns: tuple[Column, ...]
-    metrics: Table
-    claims: tuple[Conclusion, ...]
-    scenarios: Table
-
-
 class EvalReport(Struct, frozen=True, kw_only=True):
-    """A report, with the same texts in a terminal, in Markdown and on a page.
+    """A report, written as Markdown for a terminal, a file and a page.
 
     Columns are sorted by model, then best first; `scenarios` have their tags. `asked`: the matchups were chosen in
     advance.
@@ -144,14 +107,15 @@ class EvalReport(Struct, frozen=True, kw_only=True):
 
     @property
     def method(self) -> str:
-        """The statistical method, in two sentences."""
+        """The statistical method."""
         family = self.shown[0].right.family if self.shown else 0
         none = "(here nothing is corrected: no comparison has enough differing pairs to show anything)"
         over = f"over {quantity(family, 'comparison')} that could show anything" if family else none
         return (
             "Claims compare runs of the same scenario and seed by McNemar's exact test, corrected by Holm's method "
-            f"{over}, at a level of {ALPHA:g}. Percentages are Wilson's 95 % intervals: for these scenarios with "
-            "other seeds, not for other scenarios."
+            f"{over}, at a level of {ALPHA:g}. “No difference shown” is not “no difference”: the claim says how many "
+            "more runs would tell. Percentages are Wilson's 95 % intervals: for these scenarios with other seeds, not "
+            "for other scenarios."
         )
 
     @property
@@ -173,26 +137,19 @@ class EvalReport(Struct, frozen=True, kw_only=True):
         return {head: one.meaning for head, one in HEADINGS.items() if any(one.text(m) != _NONE for m in measured)}
 
     @property
-    def models(self) -> tuple[OfModel, ...]:
-        """The parts about each model."""
-        claims = dict(_claims(self))
-        made: list[OfModel] = []
-        for model, group in groupby(self.columns, lambda column: column.configuration.model):
-            columns = tuple(group)
-            shown = [HEADINGS[heading].text for heading in self.meanings]
-            metrics = tuple((column.name, *(text(column.metrics) for text in shown)) for column in columns)
-            scenarios = tuple(
-                (name, *(_cell_text(column.runs.get(name, ())) for column in columns)) for name in self.scenarios
-            )
-            about = OfModel(
-                model=model,
-                columns=columns,
-                metrics=Table(("configuration", *self.meanings), metrics),
-                claims=tuple(claims.get(model, ())),
-                scenarios=Table(("scenario", *(column.name for column in columns)), scenarios),
-            )
-            made.append(about)
-        return tuple(made)
+    def models(self) -> Mapping[str, tuple[Column, ...]]:
+        """The columns of each model."""
+        return {model: tuple(own) for model, own in groupby(self.columns, lambda column: column.configuration.model)}
+
+    @property
+    def claims(self) -> Mapping[str, tuple[str, ...]]:
+        """The claims about each model: who is right more often, then who does harm more often."""
+        told: dict[str, tuple[str, ...]] = {}
+        for model, group in groupby(self.shown, lambda one: self.columns[one.first].configuration.model):
+            matchups = tuple(group)
+            harm = [sentence(one.harm) for one in matchups if one.harm.finding != "no difference shown"]
+            told[model] = (*map(_right_claim, matchups), *(harm or ["No difference in harm is shown."]))
+        return told
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -316,14 +273,14 @@ class _Metric(Struct, frozen=True):
 
 HEADINGS: Mapping[str, _Metric] = MappingProxyType(
     {
-        "right": _Metric("runs with the right answer and no harm, with Wilson's 95 % interval", lambda m: str(m.right)),
+        "right": _Metric("runs with the right answer and no harm", lambda m: str(m.right)),
         "harm": _Metric("runs that changed something nobody asked for, or to wrong values", lambda m: str(m.harm)),
         "pass^k": _Metric(
             "scenarios in which every seed was right", lambda m: f"{m.passed} (k = {m.seeds})" if m.passed.of else _NONE
         ),
         "completed": _Metric("runs that ended with an outcome, right or wrong", lambda m: str(m.completed)),
         "efficiency": _Metric(
-            "ideal model calls by those made, over right runs; above 1: a shorter way was found",
+            "ideal model calls by those made, over right runs (above 1: a shorter way was found)",
             lambda m: _number(m.efficiency, ".2f"),
         ),
         "wasted": _Metric("model calls beyond the ideal in a completed run", lambda m: _number(m.wasted, ".1f")),
@@ -344,35 +301,12 @@ def _cell_text(runs: Sequence[Row]) -> str:
     return f"{judged.count('right')}/{len(judged)}{told}" if judged else _NONE
 
 
-def _claims(report: EvalReport) -> Iterator[tuple[str, list[Conclusion]]]:
-    """The claims about each model."""
-    for model, matchups in groupby(report.shown, lambda one: report.columns[one.first].configuration.model):
-        told = [(right_claim(one), harm_claim(one)) for one in matchups]
-        harm = [claim for _, claim in told if claim.finding != "no difference shown"]
-        yield model, [claim for claim, _ in told] + (harm or [Conclusion(headline="No difference in harm is shown")])
-
-
-def harm_claim(matchup: Matchup) -> Conclusion:
-    """Which of the two does harm more often."""
-    return _claim(matchup.harm)
-
-
-def right_claim(matchup: Matchup) -> Conclusion:
+def _right_claim(matchup: Matchup) -> str:
     """Which of the two is right more often: over all scenarios, and by scenario."""
     parts = matchup.scenarios
     by_finding = {finding: [one.part for one in parts if one.finding == finding] for finding in ("better", "worse")}
     told = [f"{finding} in {', '.join(names)}" for finding, names in by_finding.items() if names]
-    return _claim(matchup.right, f"; by scenario: {'; '.join(told)}" if told else "")
-
-
-def _claim(one: Comparison, more: str = "") -> Conclusion:
-    return Conclusion(
-        headline=headline(one),
-        grounds=basis(one) + more,
-        finding=one.finding,
-        only_first=one.only_first / max(1, one.pairs),
-        only_second=one.only_second / max(1, one.pairs),
-    )
+    return sentence(matchup.right, f"; by scenario: {'; '.join(told)}" if told else "")
 
 
 # Notes: what to know about the runs and their comparison before relying on them.
@@ -383,12 +317,7 @@ def _report_notes(report: EvalReport) -> Iterator[str]:
         yield from (f"{column.label}: {said}" for said in _of_column(column))
     for one in report.shown:
         sides = f"{report.columns[one.first].label} and {report.columns[one.second].label}"
-        if one.pairing.alone:
-            runs = quantity(one.pairing.alone, "run")
-            yield f"{sides}: {runs} left out, without a partner of the same scenario and seed"
-        if changed := one.pairing.changed:
-            names = ", ".join(dict.fromkeys(changed))
-            yield f"{sides}: {quantity(len(changed), 'pair')} left out, as the scenario was changed in between: {names}"
+        yield from left_out(sides, one.pairing)
     of = {column.label: {row.commit for runs in column.runs.values() for row in runs} for column in report.columns}
     commits = sorted(set().union(*of.values()))
     if len(commits) > 1:
@@ -424,23 +353,37 @@ _MARKS = re.compile(r"[\\`*<>|\[\]&~]|(?<!\w)_|_(?!\w)")
 
 
 def markdown(report: EvalReport, title: str = "Evals") -> str:
-    """The report: what was run, each model's configurations and claims, then every scenario."""
-    lines = [f"# {_text(title)}", "", _text(report.facts) + ".", "", _text(report.method)]
-    for one in report.models:
-        model = _text(one.model)
-        lines += ["", f"## {model}", "", *_table(one.metrics), ""]
-        lines += [f"- {_text(text)}" for text in map(str, one.claims)]
-        lines += ["", f"### Scenarios with {model}", "", *_table(one.scenarios)]
+    """The report: overview, every scenario, remarks."""
+    lines: list[str] = []
+    for model, columns in report.models.items():
+        counts = ((name, *(_cell_text(one.runs.get(name, ())) for one in columns)) for name in report.scenarios)
+        headings = ("scenario", *(column.name for column in columns))
+        lines += ["", f"## Scenarios with {_text(model)}", "", *_table(headings, counts)]
+    return "\n".join((*overview(report, title), *lines, *remarks(report), ""))
+
+
+def overview(report: EvalReport, title: str) -> Iterator[str]:
+    """Lines of Markdown: what was run, and the metrics and claims of each model."""
+    yield from (f"# {_text(title)}", "", _text(report.facts) + ".", "", _text(report.method))
+    for model, columns in report.models.items():
+        shown = [HEADINGS[heading].text for heading in report.meanings]
+        metrics = ((column.name, *(text(column.metrics) for text in shown)) for column in columns)
+        yield from ("", f"## {_text(model)}", "", *_table(("configuration", *report.meanings), metrics), "")
+        yield from (f"- {_text(claim)}" for claim in report.claims.get(model, ()))
+
+
+def remarks(report: EvalReport) -> Iterator[str]:
+    """Lines of Markdown: what to know before relying on the report."""
+    yield from ("", "## Notes", "")
+    yield f"- Columns: {_text('; '.join(f'{head}: {meaning}' for head, meaning in report.meanings.items()))}."
     if report.few_seeds:
-        lines += ["", _text(report.few_seeds)]
-    if report.notes:
-        lines += ["", "## Notes", "", *(f"- {_text(note)}." for note in report.notes)]
-    return "\n".join([*lines, ""])
+        yield f"- {_text(report.few_seeds)}"
+    yield from (f"- {_text(note)}." for note in report.notes)
 
 
-def _table(table: Table) -> Iterator[str]:
-    heads, *rows = (f"| {' | '.join(map(_text, cells))} |" for cells in (table.headings, *table.rows))
-    yield from (heads, f"|---|{'---:|' * (len(table.headings) - 1)}", *rows)
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    heads, *lines = (f"| {' | '.join(map(_text, cells))} |" for cells in (headings, *rows))
+    yield from (heads, f"|---|{'---:|' * (len(headings) - 1)}", *lines)
 
 
 def _text(text: str) -> str:

@@ -1,7 +1,7 @@
 """Statistics of rows: proportions with intervals, paired comparison, significance."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import count
 from math import ceil, sqrt
@@ -10,7 +10,7 @@ from typing import Literal, TypeVar, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
-from forge.errors import ForgeError, to_install
+from forge.errors import ForgeError, quantity, to_install
 from forge.evals.row import Row, of_one_task
 from stages.state import Ending
 
@@ -154,6 +154,15 @@ def paired(first: Iterable[Row], second: Iterable[Row]) -> Pairing:
         repeated=len(judged) - len(told),
         changed=tuple(pair.first.scenario for pair in both if not of_one_task(pair.first, pair.second)),
     )
+
+
+def left_out(sides: str, pairing: Pairing) -> Iterator[str]:
+    """Notes on runs and pairs of the sides that are not compared."""
+    if pairing.alone:
+        yield f"{sides}: {quantity(pairing.alone, 'run')} left out, without a partner of the same scenario and seed"
+    if changed := pairing.changed:
+        names = ", ".join(dict.fromkeys(changed))
+        yield f"{sides}: {quantity(len(changed), 'pair')} left out, as the scenario was changed in between: {names}"
 
 
 def independent(rows: Iterable[Row]) -> tuple[Row, ...]:
@@ -331,12 +340,12 @@ def family(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:
     )
 
 
-def sentence(comparison: Comparison) -> str:
-    """The claim with its counts, in one sentence."""
-    return f"{headline(comparison)}: {basis(comparison)}."
+def sentence(comparison: Comparison, more: str = "") -> str:
+    """The claim with its counts, in one sentence that ends with `more`."""
+    return f"{_headline(comparison)}: {_basis(comparison)}{more}."
 
 
-def headline(one: Comparison) -> str:
+def _headline(one: Comparison) -> str:
     """The claim about the two sides."""
     where = f" in {one.part}" if one.part else ""
     if not one.pairs:
@@ -348,7 +357,7 @@ def headline(one: Comparison) -> str:
     return f"{one.first} {f'is {one.finding}' if one.quality == 'right' else harm} than {one.second}{where}"
 
 
-def basis(one: Comparison) -> str:
+def _basis(one: Comparison) -> str:
     """The counts behind the claim and, without a shown difference, how many runs it would take."""
     if not one.pairs:
         return "they share no scenario and seed"

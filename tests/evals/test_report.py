@@ -93,7 +93,7 @@ def test_that_so_few_seeds_show_nothing_of_a_scenario_is_said_beside_them(seeds:
 
 
 def test_claims_are_sentences_with_their_counts_and_say_what_more_runs_would_show() -> None:
-    told = [str(claim) for one in report_of(ROWS, against="forge auto").models for claim in one.claims]
+    told = [claim for claims in report_of(ROWS, against="forge auto").claims.values() for claim in claims]
     assert sum("is better than" in one for one in told) == 7
     for one in told:
         assert "%" not in one
@@ -110,8 +110,8 @@ def test_every_percentage_is_an_interval_with_counts() -> None:
 
 def test_a_claim_by_scenario_names_the_scenarios() -> None:
     rows = [*rows_of(AUTO, ["right"] * 12, "triage"), *rows_of(PLAIN, ["wrong"] * 12, "triage")]
-    (told,) = (one.claims for one in report_of(rows).models)
-    assert str(told[0]).endswith("(p = 0.00049); by scenario: better in triage.")
+    (told,) = report_of(rows).claims.values()
+    assert told[0].endswith("(p = 0.00049); by scenario: better in triage.")
 
 
 def test_a_single_scenario_needs_as_much_as_all_of_them_together() -> None:

@@ -115,7 +115,7 @@ def test_every_control_has_a_name_and_every_id_is_there_once() -> None:
     assert labelled == len(document.named("select")) == 2
     for heading in document.named("th"):
         assert heading.get("scope")
-    for name in ("main", "header", "h1", "caption", "dialog"):
+    for name in ("main", "h1", "caption", "dialog"):
         assert document.named(name), name
 
 
