@@ -192,7 +192,6 @@ class Evaluation(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Refuse unknown names and an empty plan before a server is contacted or started."""
         compared = configurations(Configuration(model="", backend=""), self.axes, self.players)
-        _refuse_misspelt(self.scenarios, self.players)
         if any(cells(compared, self.scenarios, self.seeds, self.players)):
             return
         why = f"every chosen scenario excludes {', '.join(one.way for one in compared)}"
@@ -287,16 +286,3 @@ class Evaluation(Struct, frozen=True, kw_only=True):
 def _first(errors: BaseExceptionGroup[ForgeError | BrokenPipeError]) -> ForgeError | BrokenPipeError:
     first = errors.exceptions[0]
     return _first(first) if isinstance(first, BaseExceptionGroup) else first
-
-
-def _refuse_misspelt(scenarios: Iterable[Scenario], players: Mapping[str, Player]) -> None:
-    """ForgeError if a scenario excludes a misspelt ablation; other names may be players elsewhere."""
-    of_players = {name for player in players.values() for name in (player.name, player.counted_like)}
-    known = (*ABLATIONS, "plain")
-    for scenario in scenarios:
-        for name in scenario.not_counted - of_players - {*known}:
-            if meant := did_you_mean(name, known):
-                raise ForgeError(
-                    f"scenario {scenario.name}: not_counted names {name!r}, which is neither an ablation nor a player "
-                    f"of these files.{meant}"
-                )

@@ -10,6 +10,7 @@ from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from textwrap import dedent
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -29,6 +30,8 @@ from forge.runtime.reaching import with_sampling
 from forge.tools.definition import Tool, tool
 from stages.wire.target import Mode
 
+_T = TypeVar("_T")
+
 # A scenario's own code, run in a thread: if it hangs, the series continues without it.
 
 
@@ -36,34 +39,37 @@ class Hung(Exception):  # noqa: N818 - what happened is in the name
     """A timeout. The thread continues, because threads cannot be stopped."""
 
 
+async def _in_time(what: str, function: Callable[[], _T], seconds: float) -> _T:
+    """What the function returns. Hung on a timeout, or the function's own exception."""
+    made: list[_T] = []
+    try:
+        async with asyncio.timeout(seconds) as limit:
+            await in_thread(lambda: made.append(function()), unheard)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise Hung(f"{what} took longer than {seconds:g} s") from None
+    return made[0]
+
+
 async def made_world(cell: Cell, seconds: float, one_by_one: asyncio.Lock) -> World:
     """The scenario's world for the seed. Hung on a timeout, the function's own exception, or TypeError.
 
     Worlds are made one at a time: their data may come from the global `random`, and must only depend on the seed.
     """
-    made: list[object] = []
     async with one_by_one:
-        try:
-            async with asyncio.timeout(seconds) as limit:
-                await in_thread(lambda: made.append(cell.scenario.world(cell.seed)), unheard)
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            raise Hung(f"its world function took longer than {seconds:g} s") from None
-    if not isinstance(made[0], World):
-        raise TypeError(f"its world function returned {type(made[0]).__name__}, not World")
-    return made[0]
+        made: object = await _in_time("its world function", partial(cell.scenario.world, cell.seed), seconds)
+    if not isinstance(made, World):
+        raise TypeError(f"its world function returned {type(made).__name__}, not World")
+    return made
 
 
 async def judgement_of(world: World, trajectory: Trajectory, seconds: float) -> Judgement:
     """The verdict of the world's checks; `unjudged` after a timeout."""
-    made: list[Judgement] = []
     try:
-        async with asyncio.timeout(seconds):
-            await in_thread(lambda: made.append(judge(world, trajectory)), unheard)
-    except TimeoutError:
-        return Judgement("unjudged", f"a check took longer than {seconds:g} s")
-    return made[0]
+        return await _in_time("a check", partial(judge, world, trajectory), seconds)
+    except Hung as hung:
+        return Judgement("unjudged", str(hung))
 
 
 def task_digest(scenario: Scenario, world: World) -> str:

@@ -32,11 +32,11 @@ POWER = 0.8
 
 
 @cache
-def wilson(successes: int, of: int, level: float = _LEVEL) -> tuple[float, float]:
+def wilson(successes: int, of: int) -> tuple[float, float]:
     """Wilson's score interval of a proportion, from 0 to 1; it always contains the proportion."""
     if not of:
         return 0.0, 1.0
-    found = binomtest(successes, of).proportion_ci(confidence_level=level, method="wilson")
+    found = binomtest(successes, of).proportion_ci(confidence_level=_LEVEL, method="wilson")
     # Rounding may exclude a proportion of 0 or 1.
     return min(float(found.low), successes / of), max(float(found.high), successes / of)
 
