@@ -6,10 +6,10 @@ import hashlib
 import inspect
 import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from textwrap import dedent
+from types import FunctionType
 from typing import TypeVar
 
 import msgspec
@@ -75,8 +75,8 @@ async def judgement_of(world: World, trajectory: Trajectory, seconds: float) -> 
 def task_digest(scenario: Scenario, world: World) -> str:
     """A hash of what a model is given and how it is judged, to detect changes; empty without source.
 
-    This is the context, the world's messages, system prompt and tools, and the code of the world function, where the
-    checks are. Comments, layout, decorators and the code of other functions do not count.
+    This is the context, the world's messages, system prompt and tools, and the code that makes the world, where the
+    checks are.
     """
     if not (code := world_code(scenario.world)):
         return ""
@@ -86,26 +86,44 @@ def task_digest(scenario: Scenario, world: World) -> str:
     return hashlib.blake2b(msgspec.json.encode(told), digest_size=8).hexdigest()
 
 
-@cache
-def world_code(world: Callable[[int], World]) -> str:
-    """The code of the world function and its bound arguments, as of the first call; empty without source."""
+def world_code(world: Callable[[int], World]) -> tuple[str, ...]:
+    """The code that makes the world, with bound arguments, as of the first call; empty without source."""
     function: object = world
     bound: list[object] = []
     while isinstance(function, partial):
         given = (*function.args, *function.keywords.values())
         bound += [value for value in given if isinstance(value, str | int | float | bool | None)]
         function = function.func
-    try:
-        code = dedent(inspect.getsource(function))  # type: ignore[arg-type]  # TypeError if it has none
-    except (OSError, TypeError):
-        return ""
-    with suppress(SyntaxError):  # the lines of a lambda may be part of a statement
-        tree = ast.parse(code)
+    code = _file_code(function) if isinstance(function, FunctionType) else ()
+    return (str(bound), *code) if code else ()
+
+
+@cache
+def _file_code(function: FunctionType) -> tuple[str, ...]:
+    """The code of the function and of what it uses of its file's functions and classes; empty without source.
+
+    Without comments, layout and decorators.
+    """
+    waiting: list[FunctionType | type] = [function]
+    found: dict[object, str] = {}
+    while waiting:
+        one = waiting.pop()
+        if one in found or one.__module__ != function.__module__:
+            continue
+        try:
+            found[one] = code = dedent(inspect.getsource(one))
+            tree = ast.parse(code)
+        except (OSError, TypeError):
+            return ()
+        except SyntaxError:  # the lines of a lambda may be part of a statement
+            continue
         for statement in tree.body:
             if isinstance(statement, ast.FunctionDef):
                 statement.decorator_list = []
-        code = ast.unparse(tree)
-    return f"{code}\n{bound}"
+        found[one] = ast.unparse(tree)
+        used = (function.__globals__.get(node.id) for node in ast.walk(tree) if isinstance(node, ast.Name))
+        waiting += [value for value in used if isinstance(value, FunctionType | type)]
+    return tuple(sorted(found.values()))
 
 
 # A single run: one cell, played, judged, and recorded as a row in any case.

@@ -139,6 +139,7 @@ def digest(folder: Path, source: str) -> str:
         ("Order it.", "Order a thing.", False),
         ("number: int", "number: float", False),
         ("nothing was ordered", "no order", False),
+        ("return what", "return f'{what} is ordered'", False),
         ("def right", "# what was asked for\n    def  right", True),
         ("def world", "\n\n@partial(lambda about, world: world, 'it')\ndef world", True),
         ("UNUSED = 1", "UNUSED = 5", True),
