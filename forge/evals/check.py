@@ -8,10 +8,9 @@ from msgspec import Struct
 from forge.errors import ForgeError
 from forge.evals.report import labels
 from forge.evals.row import Configuration, Row
-from forge.evals.statistics import Comparison, Pairing, Quality, compare, family, left_out, paired
+from forge.evals.statistics import QUALITIES, Comparison, Pairing, compare, family, left_out, paired
 
 _Runs = Mapping[Configuration, Sequence[Row]]
-_QUALITIES: tuple[Quality, ...] = ("right", "harm")
 
 
 class Checked(Struct, frozen=True, kw_only=True):
@@ -51,7 +50,7 @@ def check_against(results: Iterable[Row], baseline: Iterable[Row]) -> Checked:
             label = named_before[theirs]
             other = theirs.model != ours.model and theirs.model not in label
             second = f"the baseline's {label}{f' ({theirs.model})' if other else ''}"
-        comparisons += [compare(named[ours], second, pairing.pairs, quality) for quality in _QUALITIES]
+        comparisons += [compare(named[ours], second, pairing.pairs, quality) for quality in QUALITIES]
         for scenario, pairs in pairing.by_scenario().items():
             comparisons.append(compare(named[ours], second, pairs, "right", scenario))
         notes += left_out(named[ours], pairing)

@@ -14,6 +14,7 @@ from forge.errors import ForgeError, quantity
 from forge.evals.row import Configuration, Row
 from forge.evals.statistics import (
     ALPHA,
+    QUALITIES,
     Comparison,
     Metrics,
     Pair,
@@ -50,14 +51,14 @@ class Column(Struct, frozen=True, kw_only=True):
 
 
 class Matchup(Struct, frozen=True, kw_only=True):
-    """The comparison of two columns, given by number, on their paired runs.
+    """The comparison of two columns of a model on their paired runs.
 
-    `right` and `harm` are corrected together with those of the other matchups, `scenarios` as one
+    `right` and `harm` are corrected together with those of all pairs that could have been shown, `scenarios` as one
     family.
     """
 
-    first: int
-    second: int
+    first: Column
+    second: Column
     right: Comparison
     harm: Comparison
     scenarios: tuple[Comparison, ...]
@@ -67,23 +68,13 @@ class Matchup(Struct, frozen=True, kw_only=True):
 class EvalReport(Struct, frozen=True, kw_only=True):
     """A report, written as Markdown for a terminal, a file and a page.
 
-    Columns are sorted by model, then best first; `scenarios` have their tags. `asked`: the matchups were chosen in
-    advance.
+    Columns are sorted by model, then best first; `scenarios` have their tags. `matchups` are those asked for, otherwise
+    each model's best column against its others.
     """
 
     columns: tuple[Column, ...]
     scenarios: Mapping[str, tuple[str, ...]]
     matchups: tuple[Matchup, ...]
-    asked: bool
-
-    @property
-    def shown(self) -> tuple[Matchup, ...]:
-        """The matchups of a short report: those asked for, otherwise each model's best column against its others."""
-        if self.asked:
-            return self.matchups
-        models = [column.configuration.model for column in self.columns]
-        best = (one for one in self.matchups if one.first == models.index(models[one.first]))
-        return tuple(one for one in best if models[one.second] == models[one.first])
 
     @property
     def facts(self) -> str:
@@ -108,7 +99,7 @@ class EvalReport(Struct, frozen=True, kw_only=True):
     @property
     def method(self) -> str:
         """The statistical method."""
-        family = self.shown[0].right.family if self.shown else 0
+        family = self.matchups[0].right.family if self.matchups else 0
         none = "(here nothing is corrected: no comparison has enough differing pairs to show anything)"
         over = f"over {quantity(family, 'comparison')} that could show anything" if family else none
         return (
@@ -116,18 +107,6 @@ class EvalReport(Struct, frozen=True, kw_only=True):
             f"{over}, at a level of {ALPHA:g}. “No difference shown” is not “no difference”: the claim says how many "
             "more runs would tell. Percentages are Wilson's 95 % intervals: for these scenarios with other seeds, not "
             "for other scenarios."
-        )
-
-    @property
-    def few_seeds(self) -> str:
-        """A note if there are too few seeds to show a difference in a single scenario; otherwise empty."""
-        most = max((one.pairs for matchup in self.shown for one in matchup.scenarios), default=0)
-        least = fewest_pairs(ALPHA)
-        if not 0 < most < least:
-            return ""
-        return (
-            f"No scenario by itself can show a difference here: with at most {quantity(most, 'pair')} of runs each, "
-            f"even {most} to 0 may be chance. It takes at least {least} seeds, and 10 or more are recommended."
         )
 
     @property
@@ -145,7 +124,7 @@ class EvalReport(Struct, frozen=True, kw_only=True):
     def claims(self) -> Mapping[str, tuple[str, ...]]:
         """The claims about each model: who is right more often, then who does harm more often."""
         told: dict[str, tuple[str, ...]] = {}
-        for model, group in groupby(self.shown, lambda one: self.columns[one.first].configuration.model):
+        for model, group in groupby(self.matchups, lambda one: one.first.configuration.model):
             matchups = tuple(group)
             harm = [sentence(one.harm) for one in matchups if one.harm.finding != "no difference shown"]
             told[model] = (*map(_right_claim, matchups), *(harm or ["No difference in harm is shown."]))
@@ -164,8 +143,11 @@ def report_of(rows: Iterable[Row], against: str = "") -> EvalReport:
     columns, since the best column is only known afterwards.
     """
     columns = tuple(_columns(tuple(rows)))
-    asked = tuple(_asked(columns, against)) if against else ()
-    matchups = tuple(_matchups(columns, asked or tuple(combinations(range(len(columns)), 2))))
+    matchups = tuple(_matchups(tuple(_asked(columns, against) if against else combinations(columns, 2))))
+    if not against:
+        best = {column.configuration.model: column for column in reversed(columns)}
+        of_model = (one for one in matchups if one.first.configuration.model == one.second.configuration.model)
+        matchups = tuple(one for one in of_model if one.first is best[one.first.configuration.model])
     tags: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for column in columns:
         for name, runs in column.runs.items():
@@ -173,7 +155,7 @@ def report_of(rows: Iterable[Row], against: str = "") -> EvalReport:
     # Group scenarios by their first tag.
     order = sorted(tags, key=lambda name: (sorted(tags[name])[:1], name))
     scenarios = {name: tuple(sorted(tags[name])) for name in order}
-    return EvalReport(columns=columns, scenarios=scenarios, matchups=matchups, asked=bool(asked))
+    return EvalReport(columns=columns, scenarios=scenarios, matchups=matchups)
 
 
 def labels(configurations: Iterable[Configuration]) -> dict[Configuration, str]:
@@ -203,44 +185,32 @@ def _columns(rows: Sequence[Row]) -> Iterator[Column]:
         yield Column(configuration=one, label=named[one], name=short[one], metrics=measured[one], runs=runs)
 
 
-def _asked(columns: Sequence[Column], against: str) -> Iterator[tuple[int, int]]:
+def _asked(columns: Sequence[Column], against: str) -> Iterator[tuple[Column, Column]]:
     """The pairs of columns to compare: each one with that name and the others of its model."""
-    chosen = [number for number, one in enumerate(columns) if against in (one.label, one.name, one.configuration.name)]
+    chosen = [one for one in columns if against in (one.label, one.name, one.configuration.name)]
     if not chosen:
         known = list(dict.fromkeys(column.name for column in columns))
         meant = did_you_mean(against, known)
         raise ForgeError(f"there are no runs of {against!r}; there are runs of: {', '.join(known)}.{meant}")
-    for first in chosen:
-        for second, other in enumerate(columns):
-            if second not in chosen and other.configuration.model == columns[first].configuration.model:
-                yield first, second
+    for one in chosen:
+        for other in columns:
+            if other not in chosen and other.configuration.model == one.configuration.model:
+                yield one, other
 
 
-def _matchups(columns: Sequence[Column], pairs: Sequence[tuple[int, int]]) -> Iterator[Matchup]:
+def _matchups(pairs: Sequence[tuple[Column, Column]]) -> Iterator[Matchup]:
     """The matchups of these pairs of columns, as one family."""
-    pairings = [paired(_rows(columns[first]), _rows(columns[second])) for first, second in pairs]
-    names: list[tuple[str, str]] = []
-    for one, other in ((columns[first], columns[second]) for first, second in pairs):
-        # A sentence leaves out the model if both have the same.
-        same = one.configuration.model == other.configuration.model
-        names.append((one.name, other.name) if same else (one.label, other.label))
+    pairings = [paired(_rows(one), _rows(other)) for one, other in pairs]
     overall = [
-        compare(*name, pairing.pairs, quality)
-        for name, pairing in zip(names, pairings, strict=True)
-        for quality in ("right", "harm")
+        compare(one.name, other.name, pairing.pairs, quality)
+        for (one, other), pairing in zip(pairs, pairings, strict=True)
+        for quality in QUALITIES
     ]
     corrected = iter(family(overall))
-    for (first, second), name, pairing in zip(pairs, names, pairings, strict=True):
+    for (one, other), pairing in zip(pairs, pairings, strict=True):
         right, harm = next(corrected), next(corrected)
-        scenarios = _parts(name, pairing.by_scenario(), right)
-        yield Matchup(
-            first=first,
-            second=second,
-            right=right,
-            harm=harm,
-            scenarios=scenarios,
-            pairing=pairing,
-        )
+        scenarios = _parts((one.name, other.name), pairing.by_scenario(), right)
+        yield Matchup(first=one, second=other, right=right, harm=harm, scenarios=scenarios, pairing=pairing)
 
 
 def _parts(names: tuple[str, str], cells: Mapping[str, Sequence[Pair]], whole: Comparison) -> tuple[Comparison, ...]:
@@ -315,9 +285,14 @@ def _right_claim(matchup: Matchup) -> str:
 def _report_notes(report: EvalReport) -> Iterator[str]:
     for column in report.columns:
         yield from (f"{column.label}: {said}" for said in _of_column(column))
-    for one in report.shown:
-        sides = f"{report.columns[one.first].label} and {report.columns[one.second].label}"
-        yield from left_out(sides, one.pairing)
+    for one in report.matchups:
+        yield from left_out(f"{one.first.label} and {one.second.label}", one.pairing)
+    most = max((one.pairs for matchup in report.matchups for one in matchup.scenarios), default=0)
+    if 0 < most < (least := fewest_pairs(ALPHA)):
+        yield (
+            f"no scenario by itself can show a difference here: with at most {quantity(most, 'pair')} of runs each, "
+            f"even {most} to 0 may be chance; it takes at least {least} seeds, and 10 or more are recommended"
+        )
     of = {column.label: {row.commit for runs in column.runs.values() for row in runs} for column in report.columns}
     commits = sorted(set().union(*of.values()))
     if len(commits) > 1:
@@ -376,8 +351,6 @@ def remarks(report: EvalReport) -> Iterator[str]:
     """Lines of Markdown: what to know before relying on the report."""
     yield from ("", "## Notes", "")
     yield f"- Columns: {_text('; '.join(f'{head}: {meaning}' for head, meaning in report.meanings.items()))}."
-    if report.few_seeds:
-        yield f"- {_text(report.few_seeds)}"
     yield from (f"- {_text(note)}." for note in report.notes)
 
 

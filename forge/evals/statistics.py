@@ -273,6 +273,7 @@ ALPHA = 0.05
 """The probability of a false finding in a family of comparisons."""
 
 Quality = Literal["right", "harm"]
+QUALITIES: tuple[Quality, ...] = get_args(Quality)
 Direction = Literal["better", "worse", "no difference shown"]
 
 _ASKED_POINTS = 5
