@@ -1,9 +1,9 @@
 """Check: new results against a baseline, per configuration, for CI."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
+from toolz import groupby
 
 from forge.errors import ForgeError
 from forge.evals.report import labels
@@ -36,7 +36,8 @@ def check_against(results: Iterable[Row], baseline: Iterable[Row]) -> Checked:
     Each configuration is compared with the same one in the baseline; if there is no such pair and each side has only
     one, with that. ForgeError if nothing can be compared.
     """
-    new, old = _by_configuration(results), _by_configuration(baseline)
+    new: _Runs = groupby(lambda row: row.configuration, results)
+    old: _Runs = groupby(lambda row: row.configuration, baseline)
     sides = _sides(new, old)
     named, named_before = labels(new), labels(old)
     comparisons: list[Comparison] = []
@@ -60,13 +61,6 @@ def check_against(results: Iterable[Row], baseline: Iterable[Row]) -> Checked:
     }
     notes += [f"{where}, and not compared: {', '.join(names)}" for where, names in alone.items() if names]
     return Checked(comparisons=family(comparisons), notes=tuple(notes))
-
-
-def _by_configuration(rows: Iterable[Row]) -> _Runs:
-    runs: defaultdict[Configuration, list[Row]] = defaultdict(list)
-    for row in rows:
-        runs[row.configuration].append(row)
-    return runs
 
 
 def _sides(new: _Runs, old: _Runs) -> dict[Configuration, Configuration]:

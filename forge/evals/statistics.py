@@ -1,6 +1,6 @@
 """Statistics of rows: proportions with intervals, paired comparison, significance."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import count
@@ -9,6 +9,7 @@ from typing import Literal, TypeVar, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
+from toolz import groupby
 
 from forge.errors import ForgeError, quantity, to_install
 from forge.evals.row import Row, of_one_task
@@ -133,7 +134,8 @@ class Pairing(Struct, frozen=True, kw_only=True):
 
     def by_scenario(self) -> dict[str, list[Pair]]:
         """The pairs of each scenario."""
-        return _by_scenario(self.pairs)
+        cells: dict[str, list[Pair]] = groupby(lambda pair: pair.first.scenario, self.pairs)
+        return cells
 
 
 def paired(first: Iterable[Row], second: Iterable[Row]) -> Pairing:
@@ -142,11 +144,8 @@ def paired(first: Iterable[Row], second: Iterable[Row]) -> Pairing:
     both = [Pair(left[key], right[key]) for key in sorted(left.keys() & right.keys())]
     same = [pair for pair in both if of_one_task(pair.first, pair.second)]
     judged = [pair for pair in same if "unjudged" not in (pair.first.verdict, pair.second.verdict)]
-    told = [
-        pair
-        for cell in _by_scenario(judged).values()
-        for pair in _without_repeats(cell, lambda pair: (pair.first, pair.second))
-    ]
+    cells: dict[str, list[Pair]] = groupby(lambda pair: pair.first.scenario, judged)
+    told = [pair for cell in cells.values() for pair in _without_repeats(cell, lambda pair: (pair.first, pair.second))]
     return Pairing(
         pairs=tuple(told),
         alone=len(left.keys() ^ right.keys()),
@@ -167,10 +166,9 @@ def left_out(sides: str, pairing: Pairing) -> Iterator[str]:
 
 def independent(rows: Iterable[Row]) -> tuple[Row, ...]:
     """The judged runs of one configuration, without repetitions."""
-    cells: defaultdict[str, list[Row]] = defaultdict(list)
-    for row in sorted(rows, key=lambda row: (row.scenario, row.seed)):
-        if row.verdict != "unjudged":
-            cells[row.scenario].append(row)
+    judged = (row for row in rows if row.verdict != "unjudged")
+    in_order = sorted(judged, key=lambda row: (row.scenario, row.seed))
+    cells: dict[str, list[Row]] = groupby(lambda row: row.scenario, in_order)
     return tuple(row for cell in cells.values() for row in _without_repeats(cell, lambda row: (row,)))
 
 
@@ -179,13 +177,6 @@ def _without_repeats(cell: Sequence[_T], runs: Callable[[_T], tuple[Row, ...]]) 
     if not all(row.digest for item in cell for row in runs(item)):
         return cell
     return list({tuple(row.digest for row in runs(item)): item for item in reversed(cell)}.values())[::-1]
-
-
-def _by_scenario(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:
-    cells: defaultdict[str, list[Pair]] = defaultdict(list)
-    for pair in pairs:
-        cells[pair.first.scenario].append(pair)
-    return dict(cells)
 
 
 # Metrics of a configuration: how often right, completed and harmful, and the costs.
@@ -228,10 +219,8 @@ def metrics_of(rows: Iterable[Row]) -> Metrics:
     unjudged = sum(row.verdict == "unjudged" for row in runs)
     costs = [row.cost for row in runs if row.cost is not None]
     # pass^k: k is the most common number of runs per scenario.
-    cells: defaultdict[str, list[Row]] = defaultdict(list)
-    for row in sorted(runs, key=lambda row: row.seed):
-        if row.verdict != "unjudged":
-            cells[row.scenario].append(row)
+    judged = (row for row in runs if row.verdict != "unjudged")
+    cells: dict[str, list[Row]] = groupby(lambda row: row.scenario, sorted(judged, key=lambda row: row.seed))
     sizes = Counter(map(len, cells.values()))
     seeds = max(sizes, key=lambda size: (sizes[size], size), default=0)
     full = [cell[:seeds] for cell in cells.values() if len(cell) >= seeds]
