@@ -257,8 +257,8 @@ class Evaluation(Struct, frozen=True, kw_only=True):
         if changed:
             raise ForgeError(
                 f"the results have runs from before these scenarios were changed: {', '.join(sorted(changed))}. Runs "
-                "from before and after would not be of the same task: write to another file with -o, or remove the old "
-                "lines"
+                "from before and after would not be of the same task (a world must depend on its seed alone): write to "
+                "another file with -o, or remove the old lines"
             )
 
     def _plan(self, ready: Serving, server: ModelServer, done: Iterable[Row]) -> Plan:
