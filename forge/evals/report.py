@@ -4,7 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import combinations, groupby
+from itertools import chain, combinations, groupby
 from types import MappingProxyType
 
 from msgspec import Struct
@@ -45,9 +45,14 @@ class Column(Struct, frozen=True, kw_only=True):
     runs: Mapping[str, tuple[Row, ...]]
 
     @property
+    def rows(self) -> tuple[Row, ...]:
+        """All of its runs."""
+        return tuple(chain(*self.runs.values()))
+
+    @property
     def planned(self) -> int:
         """The planned number of runs, as of the last one; 0 if unknown."""
-        return max((row.planned for runs in self.runs.values() for row in runs), default=0)
+        return max((row.planned for row in self.rows), default=0)
 
 
 class Matchup(Struct, frozen=True, kw_only=True):
@@ -79,7 +84,7 @@ class EvalReport(Struct, frozen=True, kw_only=True):
     @property
     def facts(self) -> str:
         """What was run, in one line."""
-        rows = [row for column in self.columns for runs in column.runs.values() for row in runs]
+        rows = [row for column in self.columns for row in column.rows]
         planned = sum(max(column.planned, column.metrics.runs) for column in self.columns)
         made = quantity(len(rows), "run") if planned == len(rows) else f"{len(rows):,} of {planned:,} planned runs"
         of = f"{quantity(len(self.scenarios), 'scenario')} by {quantity(len(self.columns), 'configuration')}"
@@ -146,12 +151,10 @@ def report_of(rows: Iterable[Row], against: str = "") -> EvalReport:
     matchups = tuple(_matchups(tuple(_asked(columns, against) if against else combinations(columns, 2))))
     if not against:
         best = {column.configuration.model: column for column in reversed(columns)}
-        of_model = (one for one in matchups if one.first.configuration.model == one.second.configuration.model)
-        matchups = tuple(one for one in of_model if one.first is best[one.first.configuration.model])
-    tags: defaultdict[str, dict[str, None]] = defaultdict(dict)
-    for column in columns:
-        for name, runs in column.runs.items():
-            tags[name].update(dict.fromkeys(tag for row in runs for tag in row.tags))
+        matchups = tuple(one for one in matchups if one.first is best[one.second.configuration.model])
+    tags: defaultdict[str, set[str]] = defaultdict(set)
+    for row in chain(*(column.rows for column in columns)):
+        tags[row.scenario].update(row.tags)
     # Group scenarios by their first tag.
     order = sorted(tags, key=lambda name: (sorted(tags[name])[:1], name))
     scenarios = {name: tuple(sorted(tags[name])) for name in order}
@@ -200,7 +203,7 @@ def _asked(columns: Sequence[Column], against: str) -> Iterator[tuple[Column, Co
 
 def _matchups(pairs: Sequence[tuple[Column, Column]]) -> Iterator[Matchup]:
     """The matchups of these pairs of columns, as one family."""
-    pairings = [paired(_rows(one), _rows(other)) for one, other in pairs]
+    pairings = [paired(one.rows, other.rows) for one, other in pairs]
     overall = [
         compare(one.name, other.name, pairing.pairs, quality)
         for (one, other), pairing in zip(pairs, pairings, strict=True)
@@ -217,11 +220,6 @@ def _parts(names: tuple[str, str], cells: Mapping[str, Sequence[Pair]], whole: C
     """The comparisons of parts as one family; a single part is the whole, and must not be easier to show."""
     each = [compare(*names, cell, "right", part) for part, cell in cells.items()]
     return family(each) if len(each) > 1 else tuple(replace(whole, part=one.part) for one in each)
-
-
-def _rows(column: Column) -> Iterator[Row]:
-    for runs in column.runs.values():
-        yield from runs
 
 
 # The texts of a report.
@@ -293,7 +291,7 @@ def _report_notes(report: EvalReport) -> Iterator[str]:
             f"no scenario by itself can show a difference here: with at most {quantity(most, 'pair')} of runs each, "
             f"even {most} to 0 may be chance; it takes at least {least} seeds, and 10 or more are recommended"
         )
-    of = {column.label: {row.commit for runs in column.runs.values() for row in runs} for column in report.columns}
+    of = {column.label: {row.commit for row in column.rows} for column in report.columns}
     commits = sorted(set().union(*of.values()))
     if len(commits) > 1:
         yield "the runs are of several commits: a difference may be that of the commits"
@@ -305,14 +303,13 @@ def _of_column(column: Column) -> Iterator[str]:
     found = column.metrics
     if found.runs < column.planned:
         yield f"incomplete, {found.runs:,} of {column.planned:,} planned runs: comparisons count those with a partner"
-    runs = [run for runs in column.runs.values() for run in runs]
     if found.timed_out:
         yield f"{quantity(found.timed_out, 'run')} timed out, which may be the machine's fault, and counts as not right"
-    if failed := sum(run.verdict == "unfinished" and run.unanswered not in {"", "timeout"} for run in runs):
+    if failed := sum(run.verdict == "unfinished" and run.unanswered not in {"", "timeout"} for run in column.rows):
         ended = f"{quantity(failed, 'run')} ended in an error of the server"
         yield f"{ended}, which may not be the model's fault, and {'counts' if failed == 1 else 'count'} as not right"
     if found.unjudged:
-        why = next(run.why for run in runs if run.verdict == "unjudged")
+        why = next(run.why for run in column.rows if run.verdict == "unjudged")
         yield f"{quantity(found.unjudged, 'run')} left out, because nobody could judge: {why}"
     if found.repeated:
         yield (
