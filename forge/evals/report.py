@@ -320,8 +320,8 @@ def _of_column(column: Column) -> Iterator[str]:
 
 # A report as Markdown.
 
-_MARKS = re.compile(r"[\\`*<>|\[\]&~]|(?<!\w)_|_(?!\w)")
-"""Characters to escape; an underscore within a word is harmless."""
+_MARKS = re.compile(r"[\\`*<>|\[\]&~]|(?<!\w)_|_(?!\w)|^[#+-]")
+"""Characters to escape. An underscore within a word is harmless, and so are signs of headings and lists elsewhere."""
 
 
 def markdown(report: EvalReport, title: str = "Evals") -> str:
