@@ -76,12 +76,13 @@ def task_digest(scenario: Scenario, world: World) -> str:
     """A hash of what a model is given and how it is judged, to detect changes; empty without source.
 
     This is the context, the world's messages, system prompt and tools, and the code that makes the world, where the
-    checks are.
+    checks are. Of the tools' parameters only the names: their schemas are forge's, and two versions of forge must be
+    comparable.
     """
     if not (code := world_code(scenario.world)):
         return ""
     specs = [(made if isinstance(made, Tool) else tool(made)).spec for made in world.workflow.tools]
-    tools = [(spec.name, spec.description, spec.parameters) for spec in specs]
+    tools = [(spec.name, spec.description, list(spec.properties)) for spec in specs]
     told = (code, scenario.context_tokens, world.messages, world.workflow.system_prompt, tools)
     return hashlib.blake2b(msgspec.json.encode(told), digest_size=8).hexdigest()
 
