@@ -29,7 +29,7 @@ from stages.state import Completed, Ending
 
 def told(workflow: Workflow[Any]) -> Workflow[Any]:
     """The workflow without what no peer knows: grounding, calculations, an own tool for answers in words."""
-    plain = ABLATIONS["no_calculation"].apply(ABLATIONS["no_grounding"].apply(workflow))
+    plain = ABLATIONS["no_calculation"](ABLATIONS["no_grounding"](workflow))
     words = "accept" if plain.on_text == "respond" else plain.on_text
     return replace(plain, on_text=words, context=msgspec.structs.replace(plain.context, recall=False))
 

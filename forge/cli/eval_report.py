@@ -154,7 +154,7 @@ def run_report(options: argparse.Namespace) -> int:
         ]
         made = report_of(hidden, options.against)
         found = {without_folders(name): turns for name, turns in worst_timelines(rows, _TIMELINES).items()}
-        title = options.title or f"Evals: {', '.join(one.model for one in made.models)}"
+        title = options.title or f"Evals: {', '.join(made.models)}"
         save_page(options.html, page_of(made, found, title))
         Console().say(f"written: {options.html}")
         return 0

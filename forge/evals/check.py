@@ -1,17 +1,16 @@
 """Check: new results against a baseline, per configuration, for CI."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
+from toolz import groupby
 
-from forge.errors import ForgeError, quantity
+from forge.errors import ForgeError
 from forge.evals.report import labels
 from forge.evals.row import Configuration, Row
-from forge.evals.statistics import Comparison, Pairing, Quality, compare, family, paired
+from forge.evals.statistics import QUALITIES, Comparison, Pairing, compare, family, left_out, paired
 
 _Runs = Mapping[Configuration, Sequence[Row]]
-_QUALITIES: tuple[Quality, ...] = ("right", "harm")
 
 
 class Checked(Struct, frozen=True, kw_only=True):
@@ -37,7 +36,8 @@ def check_against(results: Iterable[Row], baseline: Iterable[Row]) -> Checked:
     Each configuration is compared with the same one in the baseline; if there is no such pair and each side has only
     one, with that. ForgeError if nothing can be compared.
     """
-    new, old = _by_configuration(results), _by_configuration(baseline)
+    new: _Runs = groupby(lambda row: row.configuration, results)
+    old: _Runs = groupby(lambda row: row.configuration, baseline)
     sides = _sides(new, old)
     named, named_before = labels(new), labels(old)
     comparisons: list[Comparison] = []
@@ -51,23 +51,16 @@ def check_against(results: Iterable[Row], baseline: Iterable[Row]) -> Checked:
             label = named_before[theirs]
             other = theirs.model != ours.model and theirs.model not in label
             second = f"the baseline's {label}{f' ({theirs.model})' if other else ''}"
-        comparisons += [compare(named[ours], second, pairing.pairs, quality) for quality in _QUALITIES]
+        comparisons += [compare(named[ours], second, pairing.pairs, quality) for quality in QUALITIES]
         for scenario, pairs in pairing.by_scenario().items():
             comparisons.append(compare(named[ours], second, pairs, "right", scenario))
-        notes += _pairing_notes(named[ours], pairing)
+        notes += left_out(named[ours], pairing)
     alone = {
         "in the results only": [named[one] for one in new if one not in sides],
         "in the baseline only": [*labels(one for one in old if one not in sides.values()).values()],
     }
     notes += [f"{where}, and not compared: {', '.join(names)}" for where, names in alone.items() if names]
     return Checked(comparisons=family(comparisons), notes=tuple(notes))
-
-
-def _by_configuration(rows: Iterable[Row]) -> _Runs:
-    runs: defaultdict[Configuration, list[Row]] = defaultdict(list)
-    for row in rows:
-        runs[row.configuration].append(row)
-    return runs
 
 
 def _sides(new: _Runs, old: _Runs) -> dict[Configuration, Configuration]:
@@ -100,23 +93,3 @@ def _no_pairs(label: str, new: Sequence[Row], old: Sequence[Row], pairing: Pairi
         f"{label}: the baseline is for other seeds: it has {theirs}, the results {ours}. Only runs of the same seed "
         "are compared: make the runs, or the baseline, again with --seed and --runs"
     )
-
-
-def _pairing_notes(label: str, pairing: Pairing) -> Iterator[str]:
-    both = [(pair.first, pair.second) for pair in pairing.pairs]
-    differ = {one.scenario for one, other in both if one.ideal_calls != other.ideal_calls}
-    differ |= {one.scenario for one, other in both if one.context_tokens != other.context_tokens}
-    if changed := sorted(differ):
-        yield f"{label}: changed since the baseline, in their ideal calls or context: {', '.join(changed)}"
-    if pairing.changed:
-        names = ", ".join(dict.fromkeys(pairing.changed))
-        yield f"{label}: {quantity(len(pairing.changed), 'pair')} left out, as the scenario was changed since: {names}"
-    if pairing.alone:
-        yield f"{label}: {quantity(pairing.alone, 'run')} left out, whose scenario and seed the other file lacks"
-    if pairing.unjudged:
-        yield f"{label}: {quantity(pairing.unjudged, 'pair')} left out, in which a check raised"
-    if pairing.repeated:
-        yield (
-            f"{label}: {quantity(pairing.repeated, 'pair')} left out as repetitions of another of the same scenario, "
-            "as at temperature 0"
-        )

@@ -27,13 +27,6 @@ from stages.wire.sampling import Sampling
 _Change = Callable[[Workflow[Any]], Workflow[Any]]
 
 
-class Ablation(Struct, frozen=True):
-    """A description of what is removed, and the change to a workflow."""
-
-    does: str
-    apply: _Change
-
-
 def _options(**changes: Any) -> _Change:
     return lambda workflow: replace(workflow, **changes)
 
@@ -78,52 +71,33 @@ REFORGED = "reforged"
 
 _no_rescue = _calls(rescue_enabled=False)
 
-_SINGLE = {
-    "no_rescue": Ablation("calls in text are not found, damaged ones not repaired", _no_rescue),
-    "no_nudge": Ablation(
-        "nor is a reply without a usable call corrected: it ends the run",
-        compose_left(_no_rescue, _limits(max_retries_per_step=0)),
+_SINGLE: Mapping[str, _Change] = {
+    "no_rescue": _no_rescue,
+    "no_nudge": compose_left(_no_rescue, _limits(max_retries_per_step=0)),
+    "no_steps": _options(required_steps=(), order=()),
+    "no_recovery": _limits(max_tool_errors=0),
+    "no_compact": _context(compactor=NoCompact(), summarize=False),
+    "no_grounding": compose_left(
+        _naming,
+        _options(grounded=None),
+        _tools(grounded=()),
+        _without("no_placeholders", "no_echoed_answers", "no_unseen_values"),
     ),
-    "no_steps": Ablation("no required steps and no rules of order", _options(required_steps=(), order=())),
-    "no_recovery": Ablation("the first error of a tool ends the run", _limits(max_tool_errors=0)),
-    "no_compact": Ablation("the history is not shortened", _context(compactor=NoCompact(), summarize=False)),
-    "no_grounding": Ablation(
-        "arguments and answers may have any values, placeholders too",
-        compose_left(
-            _naming,
-            _options(grounded=None),
-            _tools(grounded=()),
-            _without("no_placeholders", "no_echoed_answers", "no_unseen_values"),
-        ),
-    ),
-    "no_calculation": Ablation(
-        "numbers are worked out by the model", compose_left(_naming, _options(calculated=None), _tools(calculated=()))
-    ),
-    "no_prerequisites": Ablation(
-        "tools may be called before what they need", compose_left(_naming, _tools(prerequisites=()))
-    ),
-    "no_checks": Ablation(
-        "no guards and completion checks of the workflow's own",
-        compose_left(_naming, _options(guards=(), completion_checks=None)),
-    ),
-    "no_narrowing": Ablation("every legal tool is offered with each reply, with any values", _without(*NARROWINGS)),
-    "no_withholding": Ablation("writes that nothing needs may be called", partial(_naming, withheld=True)),
+    "no_calculation": compose_left(_naming, _options(calculated=None), _tools(calculated=())),
+    "no_prerequisites": compose_left(_naming, _tools(prerequisites=())),
+    "no_checks": compose_left(_naming, _options(guards=(), completion_checks=None)),
+    "no_narrowing": _without(*NARROWINGS),
+    "no_withholding": partial(_naming, withheld=True),
 }
 _bare: _Change = compose_left(
-    *(one.apply for one in _SINGLE.values()),
+    *_SINGLE.values(),
     _without(*GUARDS),
     _limits(max_repeats=None),
     _context(progress_notes=False, iteration_warning=0),
 )
 
-ABLATIONS: Mapping[str, Ablation] = MappingProxyType(
-    {
-        REFORGED: Ablation("nothing is taken away", lambda workflow: workflow),
-        **_SINGLE,
-        "bare": Ablation("all of these off, warnings and notes too", _bare),
-    }
-)
-"""Ablations by name."""
+ABLATIONS: Mapping[str, _Change] = MappingProxyType({REFORGED: lambda workflow: workflow, **_SINGLE, "bare": _bare})
+"""Ablations by name; docs/evals.md says what each one does."""
 
 
 # Variants: changes to the workflow and its requests.
@@ -144,7 +118,7 @@ THINKING: Mapping[str, Mapping[str, object]] = MappingProxyType(
 
 def configured_workflow(workflow: Workflow[Any], configuration: Configuration) -> Workflow[Any]:
     """The workflow, changed as the configuration says."""
-    changed = ABLATIONS[configuration.ablation or REFORGED].apply(workflow)
+    changed = ABLATIONS[configuration.ablation or REFORGED](workflow)
     return _context(compactor=COMPACTORS[configuration.compact])(changed) if configuration.compact else changed
 
 

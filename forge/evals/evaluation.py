@@ -4,6 +4,7 @@ import asyncio
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
 from types import MappingProxyType
@@ -26,8 +27,7 @@ from forge.evals.configurations import (
 from forge.evals.player import Player
 from forge.evals.row import Configuration, Row
 from forge.evals.scenario import Scenario
-from forge.evals.scenario_digest import scenario_digest
-from forge.evals.series import RunOptions, row_of
+from forge.evals.series import RunOptions, made_world, row_of, task_digest, world_code
 from forge.evals.serving import ModelServer, ModeName, Serving, serving
 from stages.options import did_you_mean
 from stages.wire.target import Mode
@@ -196,7 +196,6 @@ class Evaluation(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Refuse unknown names and an empty plan before a server is contacted or started."""
         compared = configurations(Configuration(model="", backend=""), self.axes, self.players)
-        _refuse_misspelt(self.scenarios, self.players)
         if any(cells(compared, self.scenarios, self.seeds, self.players)):
             return
         why = f"every chosen scenario excludes {', '.join(one.way for one in compared)}"
@@ -224,19 +223,15 @@ class Evaluation(Struct, frozen=True, kw_only=True):
         download. `begun` gets the plan when the server is ready, `told` each row when its run has ended; exceptions of
         `told` end the series: ForgeError, or BrokenPipeError if it prints to a closed pipe.
         """
-        now = {scenario.name: scenario_digest(scenario) for scenario in self.scenarios}
-        known = ((row.scenario, row.scenario_digest, now.get(row.scenario)) for row in done)
-        if changed := {name for name, digest, current in known if digest and current and digest != current}:
-            raise ForgeError(
-                f"the results have runs from before these scenarios were changed: {', '.join(sorted(changed))}. Runs "
-                "from before and after would not be of the same task: write to another file with -o, or remove the old "
-                "lines"
-            )
+        for scenario in self.scenarios:
+            world_code(scenario.world)  # cached as it is now, because its file may be edited while the series runs
+        one_by_one = asyncio.Lock()
+        await self._refuse_changed(done, one_by_one)
         async with serving(server, self.axes.asked_modes, self.context_tokens, download) as ready:
             plan = self._plan(ready, server, done)
             begun(plan)
             planned = Counter(cell.configuration for cell in plan.wanted)
-            waiting, one_by_one = iter(plan.left), asyncio.Lock()
+            waiting = iter(plan.left)
 
             async def work() -> None:
                 for cell in waiting:
@@ -251,6 +246,24 @@ class Evaluation(Struct, frozen=True, kw_only=True):
                         group.create_task(work())
             except* (ForgeError, BrokenPipeError) as errors:
                 raise _first(errors) from None
+
+    async def _refuse_changed(self, done: Iterable[Row], one_by_one: asyncio.Lock) -> None:
+        """ForgeError if a scenario has changed since its last run in `done`."""
+        last = {row.scenario: row for row in done if row.scenario_digest}
+        changed: list[str] = []
+        for scenario in self.scenarios:
+            if row := last.get(scenario.name):
+                cell = Cell(configuration=row.configuration, scenario=scenario, seed=row.seed)
+                with suppress(Exception):  # a world that cannot be made is a row, not the end of the series
+                    now = task_digest(scenario, await made_world(cell, self.options.seconds, one_by_one))
+                    if now not in {"", row.scenario_digest}:
+                        changed.append(scenario.name)
+        if changed:
+            raise ForgeError(
+                f"the results have runs from before these scenarios were changed: {', '.join(sorted(changed))}. Runs "
+                "from before and after would not be of the same task (a world must depend on its seed alone): write to "
+                "another file with -o, or remove the old lines"
+            )
 
     def _plan(self, ready: Serving, server: ModelServer, done: Iterable[Row]) -> Plan:
         warmth = server.sampling.temperature
@@ -277,16 +290,3 @@ class Evaluation(Struct, frozen=True, kw_only=True):
 def _first(errors: BaseExceptionGroup[ForgeError | BrokenPipeError]) -> ForgeError | BrokenPipeError:
     first = errors.exceptions[0]
     return _first(first) if isinstance(first, BaseExceptionGroup) else first
-
-
-def _refuse_misspelt(scenarios: Iterable[Scenario], players: Mapping[str, Player]) -> None:
-    """ForgeError if a scenario excludes a misspelt ablation; other names may be players elsewhere."""
-    of_players = {name for player in players.values() for name in (player.name, player.counted_like)}
-    known = (*ABLATIONS, "plain")
-    for scenario in scenarios:
-        for name in scenario.not_counted - of_players - {*known}:
-            if meant := did_you_mean(name, known):
-                raise ForgeError(
-                    f"scenario {scenario.name}: not_counted names {name!r}, which is neither an ablation nor a player "
-                    f"of these files.{meant}"
-                )

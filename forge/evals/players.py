@@ -80,7 +80,7 @@ def tools_tail(workflow: Workflow[Any]) -> Raw:
 def unguarded(workflow: Workflow[Any]) -> Workflow[Any]:
     """The workflow without anything specific to forge: an answer in words is text."""
     words = "accept" if workflow.on_text == "respond" else workflow.on_text
-    bare = ABLATIONS["bare"].apply(workflow)
+    bare = ABLATIONS["bare"](workflow)
     return replace(bare, on_text=words, context=structs.replace(bare.context, recall=False))
 
 

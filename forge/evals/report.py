@@ -4,28 +4,28 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import combinations, groupby
+from itertools import chain, combinations, groupby
 from types import MappingProxyType
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from forge.errors import ForgeError, quantity
-from forge.evals.row import Configuration, Row, of_one_task
+from forge.evals.row import Configuration, Row
 from forge.evals.statistics import (
     ALPHA,
+    QUALITIES,
     Comparison,
-    Direction,
     Metrics,
     Pair,
     Pairing,
-    basis,
     compare,
     family,
     fewest_pairs,
-    headline,
+    left_out,
     metrics_of,
     paired,
+    sentence,
 )
 from stages.options import did_you_mean
 
@@ -45,87 +45,46 @@ class Column(Struct, frozen=True, kw_only=True):
     runs: Mapping[str, tuple[Row, ...]]
 
     @property
+    def rows(self) -> tuple[Row, ...]:
+        """All of its runs."""
+        return tuple(chain(*self.runs.values()))
+
+    @property
     def planned(self) -> int:
         """The planned number of runs, as of the last one; 0 if unknown."""
-        return max((row.planned for runs in self.runs.values() for row in runs), default=0)
+        return max((row.planned for row in self.rows), default=0)
 
 
 class Matchup(Struct, frozen=True, kw_only=True):
-    """The comparison of two columns, given by number, on their paired runs.
+    """The comparison of two columns of a model on their paired runs.
 
-    `right` and `harm` are corrected together with those of the other matchups, `scenarios` as one
+    `right` and `harm` are corrected together with those of all pairs that could have been shown, `scenarios` as one
     family.
     """
 
-    first: int
-    second: int
+    first: Column
+    second: Column
     right: Comparison
     harm: Comparison
     scenarios: tuple[Comparison, ...]
     pairing: Pairing
 
 
-class Table(Struct, frozen=True):
-    """Rows of text under headings; the first cell of each row is its name."""
-
-    headings: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
-class Conclusion(Struct, frozen=True, kw_only=True):
-    """A claim, its grounds, and the finding about the first of the two.
-
-    `only_first` and `only_second` are shares of the pairs.
-    """
-
-    headline: str
-    grounds: str = ""
-    finding: Direction = "no difference shown"
-    only_first: float = 0.0
-    only_second: float = 0.0
-
-    def __str__(self) -> str:
-        return f"{self.headline}{': ' * bool(self.grounds)}{self.grounds}."
-
-
-class OfModel(Struct, frozen=True, kw_only=True):
-    """The part of a report about one model: metrics, claims, and counts by scenario.
-
-    `metrics` has one row per column, in order.
-    """
-
-    model: str
-    columns: tuple[Column, ...]
-    metrics: Table
-    claims: tuple[Conclusion, ...]
-    scenarios: Table
-
-
 class EvalReport(Struct, frozen=True, kw_only=True):
-    """A report, with the same texts in a terminal, in Markdown and on a page.
+    """A report, written as Markdown for a terminal, a file and a page.
 
-    Columns are sorted by model, then best first; `scenarios` have their tags. `asked`: the matchups were chosen in
-    advance.
+    Columns are sorted by model, then best first; `scenarios` have their tags. `matchups` are those asked for, otherwise
+    each model's best column against its others.
     """
 
     columns: tuple[Column, ...]
     scenarios: Mapping[str, tuple[str, ...]]
     matchups: tuple[Matchup, ...]
-    asked: bool
-
-    @property
-    def shown(self) -> tuple[Matchup, ...]:
-        """The matchups of a short report: those asked for, otherwise each model's best column against its others."""
-        if self.asked:
-            return self.matchups
-        models = [column.configuration.model for column in self.columns]
-        best = (one for one in self.matchups if one.first == models.index(models[one.first]))
-        return tuple(one for one in best if models[one.second] == models[one.first])
 
     @property
     def facts(self) -> str:
         """What was run, in one line."""
-        rows = [row for column in self.columns for runs in column.runs.values() for row in runs]
+        rows = [row for column in self.columns for row in column.rows]
         planned = sum(max(column.planned, column.metrics.runs) for column in self.columns)
         made = quantity(len(rows), "run") if planned == len(rows) else f"{len(rows):,} of {planned:,} planned runs"
         of = f"{quantity(len(self.scenarios), 'scenario')} by {quantity(len(self.columns), 'configuration')}"
@@ -144,26 +103,15 @@ class EvalReport(Struct, frozen=True, kw_only=True):
 
     @property
     def method(self) -> str:
-        """The statistical method, in two sentences."""
-        family = self.shown[0].right.family if self.shown else 0
+        """The statistical method."""
+        family = self.matchups[0].right.family if self.matchups else 0
         none = "(here nothing is corrected: no comparison has enough differing pairs to show anything)"
         over = f"over {quantity(family, 'comparison')} that could show anything" if family else none
         return (
             "Claims compare runs of the same scenario and seed by McNemar's exact test, corrected by Holm's method "
-            f"{over}, at a level of {ALPHA:g}. Percentages are Wilson's 95 % intervals: for these scenarios with "
-            "other seeds, not for other scenarios."
-        )
-
-    @property
-    def few_seeds(self) -> str:
-        """A note if there are too few seeds to show a difference in a single scenario; otherwise empty."""
-        most = max((one.pairs for matchup in self.shown for one in matchup.scenarios), default=0)
-        least = fewest_pairs(ALPHA)
-        if not 0 < most < least:
-            return ""
-        return (
-            f"No scenario by itself can show a difference here: with at most {quantity(most, 'pair')} of runs each, "
-            f"even {most} to 0 may be chance. It takes at least {least} seeds, and 10 or more are recommended."
+            f"{over}, at a level of {ALPHA:g}. “No difference shown” is not “no difference”: the claim says how many "
+            "more runs would tell. Percentages are Wilson's 95 % intervals: for these scenarios with other seeds, not "
+            "for other scenarios."
         )
 
     @property
@@ -173,26 +121,19 @@ class EvalReport(Struct, frozen=True, kw_only=True):
         return {head: one.meaning for head, one in HEADINGS.items() if any(one.text(m) != _NONE for m in measured)}
 
     @property
-    def models(self) -> tuple[OfModel, ...]:
-        """The parts about each model."""
-        claims = dict(_claims(self))
-        made: list[OfModel] = []
-        for model, group in groupby(self.columns, lambda column: column.configuration.model):
-            columns = tuple(group)
-            shown = [HEADINGS[heading].text for heading in self.meanings]
-            metrics = tuple((column.name, *(text(column.metrics) for text in shown)) for column in columns)
-            scenarios = tuple(
-                (name, *(_cell_text(column.runs.get(name, ())) for column in columns)) for name in self.scenarios
-            )
-            about = OfModel(
-                model=model,
-                columns=columns,
-                metrics=Table(("configuration", *self.meanings), metrics),
-                claims=tuple(claims.get(model, ())),
-                scenarios=Table(("scenario", *(column.name for column in columns)), scenarios),
-            )
-            made.append(about)
-        return tuple(made)
+    def models(self) -> Mapping[str, tuple[Column, ...]]:
+        """The columns of each model."""
+        return {model: tuple(own) for model, own in groupby(self.columns, lambda column: column.configuration.model)}
+
+    @property
+    def claims(self) -> Mapping[str, tuple[str, ...]]:
+        """The claims about each model: who is right more often, then who does harm more often."""
+        told: dict[str, tuple[str, ...]] = {}
+        for model, group in groupby(self.matchups, lambda one: one.first.configuration.model):
+            matchups = tuple(group)
+            harm = [sentence(one.harm) for one in matchups if one.harm.finding != "no difference shown"]
+            told[model] = (*map(_right_claim, matchups), *(harm or ["No difference in harm is shown."]))
+        return told
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -207,16 +148,17 @@ def report_of(rows: Iterable[Row], against: str = "") -> EvalReport:
     columns, since the best column is only known afterwards.
     """
     columns = tuple(_columns(tuple(rows)))
-    asked = tuple(_asked(columns, against)) if against else ()
-    matchups = tuple(_matchups(columns, asked or tuple(combinations(range(len(columns)), 2))))
-    tags: defaultdict[str, dict[str, None]] = defaultdict(dict)
-    for column in columns:
-        for name, runs in column.runs.items():
-            tags[name].update(dict.fromkeys(tag for row in runs for tag in row.tags))
+    matchups = tuple(_matchups(tuple(_asked(columns, against) if against else combinations(columns, 2))))
+    if not against:
+        best = {column.configuration.model: column for column in reversed(columns)}
+        matchups = tuple(one for one in matchups if one.first is best[one.second.configuration.model])
+    tags: defaultdict[str, set[str]] = defaultdict(set)
+    for row in chain(*(column.rows for column in columns)):
+        tags[row.scenario].update(row.tags)
     # Group scenarios by their first tag.
     order = sorted(tags, key=lambda name: (sorted(tags[name])[:1], name))
     scenarios = {name: tuple(sorted(tags[name])) for name in order}
-    return EvalReport(columns=columns, scenarios=scenarios, matchups=matchups, asked=bool(asked))
+    return EvalReport(columns=columns, scenarios=scenarios, matchups=matchups)
 
 
 def labels(configurations: Iterable[Configuration]) -> dict[Configuration, str]:
@@ -246,55 +188,38 @@ def _columns(rows: Sequence[Row]) -> Iterator[Column]:
         yield Column(configuration=one, label=named[one], name=short[one], metrics=measured[one], runs=runs)
 
 
-def _asked(columns: Sequence[Column], against: str) -> Iterator[tuple[int, int]]:
+def _asked(columns: Sequence[Column], against: str) -> Iterator[tuple[Column, Column]]:
     """The pairs of columns to compare: each one with that name and the others of its model."""
-    chosen = [number for number, one in enumerate(columns) if against in (one.label, one.name, one.configuration.name)]
+    chosen = [one for one in columns if against in (one.label, one.name, one.configuration.name)]
     if not chosen:
         known = list(dict.fromkeys(column.name for column in columns))
         meant = did_you_mean(against, known)
         raise ForgeError(f"there are no runs of {against!r}; there are runs of: {', '.join(known)}.{meant}")
-    for first in chosen:
-        for second, other in enumerate(columns):
-            if second not in chosen and other.configuration.model == columns[first].configuration.model:
-                yield first, second
+    for one in chosen:
+        for other in columns:
+            if other not in chosen and other.configuration.model == one.configuration.model:
+                yield one, other
 
 
-def _matchups(columns: Sequence[Column], pairs: Sequence[tuple[int, int]]) -> Iterator[Matchup]:
+def _matchups(pairs: Sequence[tuple[Column, Column]]) -> Iterator[Matchup]:
     """The matchups of these pairs of columns, as one family."""
-    pairings = [paired(_rows(columns[first]), _rows(columns[second])) for first, second in pairs]
-    names: list[tuple[str, str]] = []
-    for one, other in ((columns[first], columns[second]) for first, second in pairs):
-        # A sentence leaves out the model if both have the same.
-        same = one.configuration.model == other.configuration.model
-        names.append((one.name, other.name) if same else (one.label, other.label))
+    pairings = [paired(one.rows, other.rows) for one, other in pairs]
     overall = [
-        compare(*name, pairing.pairs, quality)
-        for name, pairing in zip(names, pairings, strict=True)
-        for quality in ("right", "harm")
+        compare(one.name, other.name, pairing.pairs, quality)
+        for (one, other), pairing in zip(pairs, pairings, strict=True)
+        for quality in QUALITIES
     ]
     corrected = iter(family(overall))
-    for (first, second), name, pairing in zip(pairs, names, pairings, strict=True):
+    for (one, other), pairing in zip(pairs, pairings, strict=True):
         right, harm = next(corrected), next(corrected)
-        scenarios = _parts(name, pairing.by_scenario(), right)
-        yield Matchup(
-            first=first,
-            second=second,
-            right=right,
-            harm=harm,
-            scenarios=scenarios,
-            pairing=pairing,
-        )
+        scenarios = _parts((one.name, other.name), pairing.by_scenario(), right)
+        yield Matchup(first=one, second=other, right=right, harm=harm, scenarios=scenarios, pairing=pairing)
 
 
 def _parts(names: tuple[str, str], cells: Mapping[str, Sequence[Pair]], whole: Comparison) -> tuple[Comparison, ...]:
     """The comparisons of parts as one family; a single part is the whole, and must not be easier to show."""
     each = [compare(*names, cell, "right", part) for part, cell in cells.items()]
     return family(each) if len(each) > 1 else tuple(replace(whole, part=one.part) for one in each)
-
-
-def _rows(column: Column) -> Iterator[Row]:
-    for runs in column.runs.values():
-        yield from runs
 
 
 # The texts of a report.
@@ -316,14 +241,14 @@ class _Metric(Struct, frozen=True):
 
 HEADINGS: Mapping[str, _Metric] = MappingProxyType(
     {
-        "right": _Metric("runs with the right answer and no harm, with Wilson's 95 % interval", lambda m: str(m.right)),
+        "right": _Metric("runs with the right answer and no harm", lambda m: str(m.right)),
         "harm": _Metric("runs that changed something nobody asked for, or to wrong values", lambda m: str(m.harm)),
         "pass^k": _Metric(
             "scenarios in which every seed was right", lambda m: f"{m.passed} (k = {m.seeds})" if m.passed.of else _NONE
         ),
         "completed": _Metric("runs that ended with an outcome, right or wrong", lambda m: str(m.completed)),
         "efficiency": _Metric(
-            "ideal model calls by those made, over right runs; above 1: a shorter way was found",
+            "ideal model calls by those made, over right runs (above 1: a shorter way was found)",
             lambda m: _number(m.efficiency, ".2f"),
         ),
         "wasted": _Metric("model calls beyond the ideal in a completed run", lambda m: _number(m.wasted, ".1f")),
@@ -344,35 +269,12 @@ def _cell_text(runs: Sequence[Row]) -> str:
     return f"{judged.count('right')}/{len(judged)}{told}" if judged else _NONE
 
 
-def _claims(report: EvalReport) -> Iterator[tuple[str, list[Conclusion]]]:
-    """The claims about each model."""
-    for model, matchups in groupby(report.shown, lambda one: report.columns[one.first].configuration.model):
-        told = [(right_claim(one), harm_claim(one)) for one in matchups]
-        harm = [claim for _, claim in told if claim.finding != "no difference shown"]
-        yield model, [claim for claim, _ in told] + (harm or [Conclusion(headline="No difference in harm is shown")])
-
-
-def harm_claim(matchup: Matchup) -> Conclusion:
-    """Which of the two does harm more often."""
-    return _claim(matchup.harm)
-
-
-def right_claim(matchup: Matchup) -> Conclusion:
+def _right_claim(matchup: Matchup) -> str:
     """Which of the two is right more often: over all scenarios, and by scenario."""
     parts = matchup.scenarios
     by_finding = {finding: [one.part for one in parts if one.finding == finding] for finding in ("better", "worse")}
     told = [f"{finding} in {', '.join(names)}" for finding, names in by_finding.items() if names]
-    return _claim(matchup.right, f"; by scenario: {'; '.join(told)}" if told else "")
-
-
-def _claim(one: Comparison, more: str = "") -> Conclusion:
-    return Conclusion(
-        headline=headline(one),
-        grounds=basis(one) + more,
-        finding=one.finding,
-        only_first=one.only_first / max(1, one.pairs),
-        only_second=one.only_second / max(1, one.pairs),
-    )
+    return sentence(matchup.right, f"; by scenario: {'; '.join(told)}" if told else "")
 
 
 # Notes: what to know about the runs and their comparison before relying on them.
@@ -381,15 +283,15 @@ def _claim(one: Comparison, more: str = "") -> Conclusion:
 def _report_notes(report: EvalReport) -> Iterator[str]:
     for column in report.columns:
         yield from (f"{column.label}: {said}" for said in _of_column(column))
-    for one in report.shown:
-        sides = f"{report.columns[one.first].label} and {report.columns[one.second].label}"
-        if one.pairing.alone:
-            runs = quantity(one.pairing.alone, "run")
-            yield f"{sides}: {runs} left out, without a partner of the same scenario and seed"
-        if changed := one.pairing.changed:
-            names = ", ".join(dict.fromkeys(changed))
-            yield f"{sides}: {quantity(len(changed), 'pair')} left out, as the scenario was changed in between: {names}"
-    of = {column.label: {row.commit for runs in column.runs.values() for row in runs} for column in report.columns}
+    for one in report.matchups:
+        yield from left_out(f"{one.first.label} and {one.second.label}", one.pairing)
+    most = max((one.pairs for matchup in report.matchups for one in matchup.scenarios), default=0)
+    if 0 < most < (least := fewest_pairs(ALPHA)):
+        yield (
+            f"no scenario by itself can show a difference here: with at most {quantity(most, 'pair')} of runs each, "
+            f"even {most} to 0 may be chance; it takes at least {least} seeds, and 10 or more are recommended"
+        )
+    of = {column.label: {row.commit for row in column.rows} for column in report.columns}
     commits = sorted(set().union(*of.values()))
     if len(commits) > 1:
         yield "the runs are of several commits: a difference may be that of the commits"
@@ -401,48 +303,57 @@ def _of_column(column: Column) -> Iterator[str]:
     found = column.metrics
     if found.runs < column.planned:
         yield f"incomplete, {found.runs:,} of {column.planned:,} planned runs: comparisons count those with a partner"
-    runs = [run for runs in column.runs.values() for run in runs]
     if found.timed_out:
         yield f"{quantity(found.timed_out, 'run')} timed out, which may be the machine's fault, and counts as not right"
-    if failed := sum(run.verdict == "unfinished" and run.unanswered not in {"", "timeout"} for run in runs):
+    if failed := sum(run.verdict == "unfinished" and run.unanswered not in {"", "timeout"} for run in column.rows):
         ended = f"{quantity(failed, 'run')} ended in an error of the server"
         yield f"{ended}, which may not be the model's fault, and {'counts' if failed == 1 else 'count'} as not right"
     if found.unjudged:
-        why = next(run.why for run in runs if run.verdict == "unjudged")
+        why = next(run.why for run in column.rows if run.verdict == "unjudged")
         yield f"{quantity(found.unjudged, 'run')} left out, because nobody could judge: {why}"
     if found.repeated:
         yield (
             f"{found.repeated} of {quantity(found.runs, 'run')} only repeat another run of the same scenario, as at "
             f"temperature 0, and say nothing new: {found.right.of} count"
         )
-    if changed := [name for name, made in column.runs.items() if not all(of_one_task(made[0], run) for run in made)]:
-        yield f"scenarios were changed between its runs: {', '.join(changed)}"
 
 
 # A report as Markdown.
 
-_MARKS = re.compile(r"[\\`*<>|\[\]&~]|(?<!\w)_|_(?!\w)")
-"""Characters to escape; an underscore within a word is harmless."""
+_MARKS = re.compile(r"[\\`*<>|\[\]&~]|(?<!\w)_|_(?!\w)|^[#+-]")
+"""Characters to escape. An underscore within a word is harmless, and so are signs of headings and lists elsewhere."""
 
 
 def markdown(report: EvalReport, title: str = "Evals") -> str:
-    """The report: what was run, each model's configurations and claims, then every scenario."""
-    lines = [f"# {_text(title)}", "", _text(report.facts) + ".", "", _text(report.method)]
-    for one in report.models:
-        model = _text(one.model)
-        lines += ["", f"## {model}", "", *_table(one.metrics), ""]
-        lines += [f"- {_text(text)}" for text in map(str, one.claims)]
-        lines += ["", f"### Scenarios with {model}", "", *_table(one.scenarios)]
-    if report.few_seeds:
-        lines += ["", _text(report.few_seeds)]
-    if report.notes:
-        lines += ["", "## Notes", "", *(f"- {_text(note)}." for note in report.notes)]
-    return "\n".join([*lines, ""])
+    """The report: overview, every scenario, remarks."""
+    lines: list[str] = []
+    for model, columns in report.models.items():
+        counts = ((name, *(_cell_text(one.runs.get(name, ())) for one in columns)) for name in report.scenarios)
+        headings = ("scenario", *(column.name for column in columns))
+        lines += ["", f"## Scenarios with {_text(model)}", "", *_table(headings, counts)]
+    return "\n".join((*overview(report, title), *lines, *remarks(report), ""))
 
 
-def _table(table: Table) -> Iterator[str]:
-    heads, *rows = (f"| {' | '.join(map(_text, cells))} |" for cells in (table.headings, *table.rows))
-    yield from (heads, f"|---|{'---:|' * (len(table.headings) - 1)}", *rows)
+def overview(report: EvalReport, title: str) -> Iterator[str]:
+    """Lines of Markdown: what was run, and the metrics and claims of each model."""
+    yield from (f"# {_text(title)}", "", _text(report.facts) + ".", "", _text(report.method))
+    for model, columns in report.models.items():
+        shown = [HEADINGS[heading].text for heading in report.meanings]
+        metrics = ((column.name, *(text(column.metrics) for text in shown)) for column in columns)
+        yield from ("", f"## {_text(model)}", "", *_table(("configuration", *report.meanings), metrics), "")
+        yield from (f"- {_text(claim)}" for claim in report.claims.get(model, ()))
+
+
+def remarks(report: EvalReport) -> Iterator[str]:
+    """Lines of Markdown: what to know before relying on the report."""
+    yield from ("", "## Notes", "")
+    yield f"- Columns: {_text('; '.join(f'{head}: {meaning}' for head, meaning in report.meanings.items()))}."
+    yield from (f"- {_text(note)}." for note in report.notes)
+
+
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    heads, *lines = (f"| {' | '.join(map(_text, cells))} |" for cells in (headings, *rows))
+    yield from (heads, f"|---|{'---:|' * (len(headings) - 1)}", *lines)
 
 
 def _text(text: str) -> str:

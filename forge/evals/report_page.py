@@ -7,9 +7,10 @@ from html import escape
 from pathlib import Path
 
 import msgspec
+from markdown_it import MarkdownIt
 
 from forge.errors import quantity
-from forge.evals.report import Column, Conclusion, EvalReport
+from forge.evals.report import Column, EvalReport, overview, remarks
 from forge.evals.row import Row
 from forge.evals.statistics import Metrics, Proportion, metrics_of
 
@@ -73,9 +74,9 @@ def _options(values: Iterable[str]) -> str:
 def _head(report: EvalReport) -> Iterator[str]:
     """The models, and below each its configurations."""
     yield "<thead><tr class=models><td></td>"
-    for one in report.models:
-        name = escape(one.model)
-        yield f'<th scope=colgroup colspan={len(one.columns)} data-model="{name}"><span>{name}</span></th>'
+    for model, columns in report.models.items():
+        name = escape(model)
+        yield f'<th scope=colgroup colspan={len(columns)} data-model="{name}"><span>{name}</span></th>'
     yield "</tr><tr class=names><th scope=col>scenario</th>"
     for number, column in enumerate(report.columns):
         facts = f'data-model="{escape(column.configuration.model)}" data-ablation="{escape(_ablation_of(column))}"'
@@ -176,7 +177,8 @@ def _run(row: Row) -> dict[str, object]:
     }
 
 
-# The report as one HTML page: claims, metrics, and a heat map whose cells open their runs.
+# The report as one HTML page: its Markdown, with a heat map in place of the tables of scenarios, whose cells open their
+# runs.
 #
 # It needs no network and runs only its own script: everything from models and files is text, and the page's policy
 # contains the hash of its one script and its one style.
@@ -195,10 +197,12 @@ _PAGE = """<!doctype html>
 </head>
 <body>
 <a class="skip" href="#map">To the heat map</a>
-<header><h1>{title}</h1><p>{facts}</p>
-<p id="plain">Without JavaScript the tables are complete; filters and runs need it.</p></header>
 <main>
-{sections}
+<section>{overview}</section>
+<section id="map" aria-labelledby="map-h"><h2 id="map-h">Scenarios</h2>
+<p id="plain">Without JavaScript the tables are complete; filters and runs need it.</p>
+{heat_map}</section>
+<section>{remarks}</section>
 </main>
 <dialog id="runs" aria-labelledby="runs-title">
 <form method="dialog"><h2 id="runs-title"></h2><button aria-label="Close" autofocus>&#215;</button></form>
@@ -210,16 +214,14 @@ _PAGE = """<!doctype html>
 </html>
 """
 
-_COLON = "<span class=hidden>:</span>"
-"""Separates a headline from the next line for screen readers."""
-
-_FIRST_HEADS = (
-    "<th scope=col>configuration</th>"
-    "<th scope=col class=plot><span>0</span><span class=hidden>right, as a line</span><span>100 %</span></th>"
-)
-"""The headings of the first columns; the others are headed by the metrics' names."""
-
-_SIGNS = {"better": "\N{BLACK UP-POINTING TRIANGLE}", "worse": "\N{BLACK DOWN-POINTING TRIANGLE}"}
+_markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
+for _name, _tag in {
+    "table_open": "<div class=wide tabindex=0 role=region aria-label=Metrics><table class=metrics>",
+    "table_close": "</table></div>",
+    "th_open": "<th scope=col>",
+    "td_open": "<td>",  # the page's policy forbids style attributes, with which columns would be aligned
+}.items():
+    _markdown.add_render_rule(_name, lambda *_, tag=_tag: tag)
 
 
 def page_of(report: EvalReport, timelines: Timelines, title: str = "Evals") -> str:
@@ -231,8 +233,9 @@ def page_of(report: EvalReport, timelines: Timelines, title: str = "Evals") -> s
         title=escape(title),
         style=style,
         script=script,
-        facts=escape(report.facts),
-        sections="\n".join(_sections(report)),
+        overview=_markdown.render("\n".join(overview(report, title))),
+        heat_map=_heat_map_of(report),
+        remarks=_markdown.render("\n".join(remarks(report))),
         data=_page_json(report, timelines),
     )
 
@@ -240,68 +243,3 @@ def page_of(report: EvalReport, timelines: Timelines, title: str = "Evals") -> s
 def _source(text: str) -> str:
     """The hash of an inline text, as a source in a content security policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-def _sections(report: EvalReport) -> Iterator[str]:
-    few = f"<p>{escape(report.few_seeds)}</p>" if report.few_seeds else ""
-    yield _section("claims", "What may be claimed", "".join(_claims(report)))
-    yield _section("metrics", "Configurations", "".join(_metrics(report)))
-    yield _section("map", "Scenarios", _heat_map_of(report) + few)
-    yield _section("notes", "How to read this", "".join(_reading_guide(report)))
-
-
-def _section(name: str, heading: str, content: str) -> str:
-    return f'<section id="{name}" aria-labelledby="{name}-h"><h2 id="{name}-h">{heading}</h2>\n{content}</section>'
-
-
-def _claims(report: EvalReport) -> Iterator[str]:
-    for one in report.models:
-        if not one.claims:
-            continue
-        yield f"<h3>{escape(one.model)}</h3><ul class=claims>"
-        for claim in one.claims:
-            kind = claim.finding.partition(" ")[0]
-            sign = f"<span class=sign aria-hidden=true>{_SIGNS.get(kind, '=')}</span>"
-            text = f"<p><b>{escape(claim.headline)}{_COLON}</b> {escape(claim.grounds)}</p>"
-            yield f"<li class={kind}>{sign}{text}{_split(claim) if claim.grounds else ''}</li>"
-        yield "</ul>"
-
-
-def _split(claim: Conclusion) -> str:
-    """A bar to the right for pairs in favour of the first side, one to the left for the second."""
-    left, right = 50 * claim.only_second, 50 * claim.only_first
-    return (
-        '<svg class=split viewBox="0 0 100 10" preserveAspectRatio=none aria-hidden=true>'
-        f'<rect class=second x="{50 - left:.1f}" y=1 width="{left:.1f}" height=8 />'
-        f'<rect class=first x=50 y=1 width="{right:.1f}" height=8 />'
-        "<rect class=middle x=49.7 width=.6 height=10 /></svg>"
-    )
-
-
-def _metrics(report: EvalReport) -> Iterator[str]:
-    known = {heading: escape(meaning) for heading, meaning in report.meanings.items()}
-    heads = "".join(f'<th scope=col title="{meaning}">{heading}</th>' for heading, meaning in known.items())
-    for one in report.models:
-        model = escape(one.model)
-        yield f'<div class=wide tabindex=0 role=region aria-label="Metrics of {model}"><table class=metrics>'
-        yield f"<caption>{model}</caption><thead><tr>{_FIRST_HEADS}{heads}</tr></thead>"
-        yield "<tbody>"
-        for column, (name, *texts) in zip(one.columns, one.metrics.rows, strict=True):
-            parts = (escape(text).partition(", ") for text in texts)  # the interval on a line of its own
-            cells = "".join(f"<td>{count}{comma and f'<small>{low}</small>'}</td>" for count, comma, low in parts)
-            plot = f"<td class=plot>{_whisker(column.metrics.right)}</td>"
-            yield f"<tr><th scope=row>{escape(name)}</th>{plot}{cells}</tr>"
-        yield "</tbody></table></div>"
-    meanings = "".join(f"<dt>{heading}</dt><dd>{meaning}</dd>" for heading, meaning in known.items())
-    yield f"<details><summary>What the columns mean</summary><dl class=meanings>{meanings}</dl></details>"
-
-
-def _reading_guide(report: EvalReport) -> Iterator[str]:
-    yield f"<p>{escape(report.method)}</p>"
-    yield (
-        "<p>A claim needs pairs that differ: runs in which both sides were right, or both wrong, say nothing about "
-        "which is better. “No difference shown” is not “no difference”: the sentence says how many more runs would "
-        "tell. One cell of the map holds few runs; its interval says how little they say.</p>"
-    )
-    if told := [f"<li>{escape(note)}.</li>" for note in report.notes]:
-        yield f"<h3>Left out, or to be known</h3><ul>{''.join(told)}</ul>"

@@ -1,11 +1,20 @@
 """Runs: each cell is played and judged, whatever its scenario's code does."""
 
+import ast
 import asyncio
+import hashlib
+import inspect
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cache, partial
 from pathlib import Path
+from textwrap import dedent
+from types import FunctionType
+from typing import TypeVar
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from forge.connection import Connection
 from forge.errors import ForgeError
@@ -15,11 +24,13 @@ from forge.evals.players import FORGE
 from forge.evals.record import RunRecord, metered
 from forge.evals.row import Configuration, Row
 from forge.evals.scenario import Judgement, Scenario, Trajectory, World, judge
-from forge.evals.scenario_digest import scenario_digest
 from forge.interpreters.scripted import Line, Scripted
 from forge.interpreters.threads import in_thread, unheard
 from forge.runtime.reaching import with_sampling
+from forge.tools.definition import Tool, tool
 from stages.wire.target import Mode
+
+_T = TypeVar("_T")
 
 # A scenario's own code, run in a thread: if it hangs, the series continues without it.
 
@@ -28,34 +39,92 @@ class Hung(Exception):  # noqa: N818 - what happened is in the name
     """A timeout. The thread continues, because threads cannot be stopped."""
 
 
+async def _in_time(what: str, function: Callable[[], _T], seconds: float) -> _T:
+    """What the function returns. Hung on a timeout, or the function's own exception."""
+    made: list[_T] = []
+    try:
+        async with asyncio.timeout(seconds) as limit:
+            await in_thread(lambda: made.append(function()), unheard)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise Hung(f"{what} took longer than {seconds:g} s") from None
+    return made[0]
+
+
 async def made_world(cell: Cell, seconds: float, one_by_one: asyncio.Lock) -> World:
     """The scenario's world for the seed. Hung on a timeout, the function's own exception, or TypeError.
 
     Worlds are made one at a time: their data may come from the global `random`, and must only depend on the seed.
     """
-    made: list[object] = []
     async with one_by_one:
-        try:
-            async with asyncio.timeout(seconds) as limit:
-                await in_thread(lambda: made.append(cell.scenario.world(cell.seed)), unheard)
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            raise Hung(f"its world function took longer than {seconds:g} s") from None
-    if not isinstance(made[0], World):
-        raise TypeError(f"its world function returned {type(made[0]).__name__}, not World")
-    return made[0]
+        made: object = await _in_time("its world function", partial(cell.scenario.world, cell.seed), seconds)
+    if not isinstance(made, World):
+        raise TypeError(f"its world function returned {type(made).__name__}, not World")
+    return made
 
 
 async def judgement_of(world: World, trajectory: Trajectory, seconds: float) -> Judgement:
     """The verdict of the world's checks; `unjudged` after a timeout."""
-    made: list[Judgement] = []
     try:
-        async with asyncio.timeout(seconds):
-            await in_thread(lambda: made.append(judge(world, trajectory)), unheard)
-    except TimeoutError:
-        return Judgement("unjudged", f"a check took longer than {seconds:g} s")
-    return made[0]
+        return await _in_time("a check", partial(judge, world, trajectory), seconds)
+    except Hung as hung:
+        return Judgement("unjudged", str(hung))
+
+
+def task_digest(scenario: Scenario, world: World) -> str:
+    """A hash of what a model is given and how it is judged, to detect changes; empty without source.
+
+    This is the context, the world's messages, system prompt and tools, and the code that makes the world, where the
+    checks are. Of the tools' parameters only the names: their schemas are forge's, and two versions of forge must be
+    comparable.
+    """
+    if not (code := world_code(scenario.world)):
+        return ""
+    specs = [(made if isinstance(made, Tool) else tool(made)).spec for made in world.workflow.tools]
+    tools = [(spec.name, spec.description, list(spec.properties)) for spec in specs]
+    told = (code, scenario.context_tokens, world.messages, world.workflow.system_prompt, tools)
+    return hashlib.blake2b(msgspec.json.encode(told), digest_size=8).hexdigest()
+
+
+def world_code(world: Callable[[int], World]) -> tuple[str, ...]:
+    """The code that makes the world, with bound arguments, as of the first call; empty without source."""
+    function: object = world
+    bound: list[object] = []
+    while isinstance(function, partial):
+        given = (*function.args, *function.keywords.values())
+        bound += [value for value in given if isinstance(value, str | int | float | bool | None)]
+        function = function.func
+    code = _file_code(function) if isinstance(function, FunctionType) else ()
+    return (str(bound), *code) if code else ()
+
+
+@cache
+def _file_code(function: FunctionType) -> tuple[str, ...]:
+    """The code of the function and of what it uses of its file's functions and classes; empty without source.
+
+    Without comments, layout and decorators.
+    """
+    waiting: list[FunctionType | type] = [function]
+    found: dict[object, str] = {}
+    while waiting:
+        one = waiting.pop()
+        if one in found or one.__module__ != function.__module__:
+            continue
+        try:
+            found[one] = code = dedent(inspect.getsource(one))
+            tree = ast.parse(code)
+        except (OSError, TypeError):
+            return ()
+        except SyntaxError:  # the lines of a lambda may be part of a statement
+            continue
+        for statement in tree.body:
+            if isinstance(statement, ast.FunctionDef):
+                statement.decorator_list = []
+        found[one] = ast.unparse(tree)
+        used = (function.__globals__.get(node.id) for node in ast.walk(tree) if isinstance(node, ast.Name))
+        waiting += [value for value in used if isinstance(value, FunctionType | type)]
+    return tuple(sorted(found.values()))
 
 
 # A single run: one cell, played, judged, and recorded as a row in any case.
@@ -88,7 +157,7 @@ async def row_of(
             left.unlink()
     try:
         world = await made_world(cell, options.seconds, one_by_one)
-        task = task_of(cell, world, connection, record, journal)
+        task, digest = task_of(cell, world, connection, record, journal), task_digest(cell.scenario, world)
     except Exception as error:  # noqa: BLE001 - a user's scenario: the row says so, and the other runs go on
         why = str(error) if isinstance(error, Hung) else f"the scenario raised {type(error).__name__}: {error}"
         return _row(cell, options, record, _crashed(error), Judgement("unjudged", why))
@@ -101,7 +170,7 @@ async def row_of(
     judged = await judgement_of(world, record.trajectory(len(world.messages)), options.seconds)
     if judged.verdict == "unfinished" and ended.why:
         judged = Judgement("unfinished", ended.why)
-    return _row(cell, options, record, ended, judged)
+    return replace(_row(cell, options, record, ended, judged), scenario_digest=digest)
 
 
 def task_of(cell: Cell, world: World, connection: Connection, record: RunRecord, journal: Path | None = None) -> Task:
@@ -173,7 +242,6 @@ def _row(cell: Cell, options: RunOptions, record: RunRecord, ended: RunEnd, judg
         journals=tuple(written),
         unanswered=record.fault.kind if record.fault else "",
         digest=record.digest,
-        scenario_digest=scenario_digest(cell.scenario),
     )
 
 

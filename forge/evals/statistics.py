@@ -1,7 +1,7 @@
 """Statistics of rows: proportions with intervals, paired comparison, significance."""
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import count
 from math import ceil, sqrt
@@ -9,8 +9,9 @@ from typing import Literal, TypeVar, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
+from toolz import groupby
 
-from forge.errors import ForgeError, to_install
+from forge.errors import ForgeError, quantity, to_install
 from forge.evals.row import Row, of_one_task
 from stages.state import Ending
 
@@ -32,11 +33,11 @@ POWER = 0.8
 
 
 @cache
-def wilson(successes: int, of: int, level: float = _LEVEL) -> tuple[float, float]:
+def wilson(successes: int, of: int) -> tuple[float, float]:
     """Wilson's score interval of a proportion, from 0 to 1; it always contains the proportion."""
     if not of:
         return 0.0, 1.0
-    found = binomtest(successes, of).proportion_ci(confidence_level=level, method="wilson")
+    found = binomtest(successes, of).proportion_ci(confidence_level=_LEVEL, method="wilson")
     # Rounding may exclude a proportion of 0 or 1.
     return min(float(found.low), successes / of), max(float(found.high), successes / of)
 
@@ -133,7 +134,8 @@ class Pairing(Struct, frozen=True, kw_only=True):
 
     def by_scenario(self) -> dict[str, list[Pair]]:
         """The pairs of each scenario."""
-        return _by_scenario(self.pairs)
+        cells: dict[str, list[Pair]] = groupby(lambda pair: pair.first.scenario, self.pairs)
+        return cells
 
 
 def paired(first: Iterable[Row], second: Iterable[Row]) -> Pairing:
@@ -142,11 +144,8 @@ def paired(first: Iterable[Row], second: Iterable[Row]) -> Pairing:
     both = [Pair(left[key], right[key]) for key in sorted(left.keys() & right.keys())]
     same = [pair for pair in both if of_one_task(pair.first, pair.second)]
     judged = [pair for pair in same if "unjudged" not in (pair.first.verdict, pair.second.verdict)]
-    told = [
-        pair
-        for cell in _by_scenario(judged).values()
-        for pair in _without_repeats(cell, lambda pair: (pair.first, pair.second))
-    ]
+    cells: dict[str, list[Pair]] = groupby(lambda pair: pair.first.scenario, judged)
+    told = [pair for cell in cells.values() for pair in _without_repeats(cell, lambda pair: (pair.first, pair.second))]
     return Pairing(
         pairs=tuple(told),
         alone=len(left.keys() ^ right.keys()),
@@ -156,12 +155,20 @@ def paired(first: Iterable[Row], second: Iterable[Row]) -> Pairing:
     )
 
 
+def left_out(sides: str, pairing: Pairing) -> Iterator[str]:
+    """Notes on runs and pairs of the sides that are not compared."""
+    if pairing.alone:
+        yield f"{sides}: {quantity(pairing.alone, 'run')} left out, without a partner of the same scenario and seed"
+    if changed := pairing.changed:
+        names = ", ".join(dict.fromkeys(changed))
+        yield f"{sides}: {quantity(len(changed), 'pair')} left out, as the scenario was changed in between: {names}"
+
+
 def independent(rows: Iterable[Row]) -> tuple[Row, ...]:
     """The judged runs of one configuration, without repetitions."""
-    cells: defaultdict[str, list[Row]] = defaultdict(list)
-    for row in sorted(rows, key=lambda row: (row.scenario, row.seed)):
-        if row.verdict != "unjudged":
-            cells[row.scenario].append(row)
+    judged = (row for row in rows if row.verdict != "unjudged")
+    in_order = sorted(judged, key=lambda row: (row.scenario, row.seed))
+    cells: dict[str, list[Row]] = groupby(lambda row: row.scenario, in_order)
     return tuple(row for cell in cells.values() for row in _without_repeats(cell, lambda row: (row,)))
 
 
@@ -170,13 +177,6 @@ def _without_repeats(cell: Sequence[_T], runs: Callable[[_T], tuple[Row, ...]]) 
     if not all(row.digest for item in cell for row in runs(item)):
         return cell
     return list({tuple(row.digest for row in runs(item)): item for item in reversed(cell)}.values())[::-1]
-
-
-def _by_scenario(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:
-    cells: defaultdict[str, list[Pair]] = defaultdict(list)
-    for pair in pairs:
-        cells[pair.first.scenario].append(pair)
-    return dict(cells)
 
 
 # Metrics of a configuration: how often right, completed and harmful, and the costs.
@@ -219,10 +219,8 @@ def metrics_of(rows: Iterable[Row]) -> Metrics:
     unjudged = sum(row.verdict == "unjudged" for row in runs)
     costs = [row.cost for row in runs if row.cost is not None]
     # pass^k: k is the most common number of runs per scenario.
-    cells: defaultdict[str, list[Row]] = defaultdict(list)
-    for row in sorted(runs, key=lambda row: row.seed):
-        if row.verdict != "unjudged":
-            cells[row.scenario].append(row)
+    judged = (row for row in runs if row.verdict != "unjudged")
+    cells: dict[str, list[Row]] = groupby(lambda row: row.scenario, sorted(judged, key=lambda row: row.seed))
     sizes = Counter(map(len, cells.values()))
     seeds = max(sizes, key=lambda size: (sizes[size], size), default=0)
     full = [cell[:seeds] for cell in cells.values() if len(cell) >= seeds]
@@ -264,6 +262,7 @@ ALPHA = 0.05
 """The probability of a false finding in a family of comparisons."""
 
 Quality = Literal["right", "harm"]
+QUALITIES: tuple[Quality, ...] = get_args(Quality)
 Direction = Literal["better", "worse", "no difference shown"]
 
 _ASKED_POINTS = 5
@@ -331,12 +330,12 @@ def family(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:
     )
 
 
-def sentence(comparison: Comparison) -> str:
-    """The claim with its counts, in one sentence."""
-    return f"{headline(comparison)}: {basis(comparison)}."
+def sentence(comparison: Comparison, more: str = "") -> str:
+    """The claim with its counts, in one sentence that ends with `more`."""
+    return f"{_headline(comparison)}: {_basis(comparison)}{more}."
 
 
-def headline(one: Comparison) -> str:
+def _headline(one: Comparison) -> str:
     """The claim about the two sides."""
     where = f" in {one.part}" if one.part else ""
     if not one.pairs:
@@ -348,7 +347,7 @@ def headline(one: Comparison) -> str:
     return f"{one.first} {f'is {one.finding}' if one.quality == 'right' else harm} than {one.second}{where}"
 
 
-def basis(one: Comparison) -> str:
+def _basis(one: Comparison) -> str:
     """The counts behind the claim and, without a shown difference, how many runs it would take."""
     if not one.pairs:
         return "they share no scenario and seed"

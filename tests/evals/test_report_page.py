@@ -88,7 +88,8 @@ def test_hostile_texts_are_text() -> None:
         commit=EVIL,
         journals=(EVIL,),
     )
-    rows = [evil, replace(evil, configuration=PLAIN), replace(evil, verdict="unjudged", seed=9)]
+    heading = replace(evil, configuration=replace(PLAIN, player="# Evals"), verdict="unjudged", why="**right**")
+    rows = [evil, replace(evil, configuration=PLAIN), replace(evil, verdict="unjudged", seed=9), heading]
     content = page_of(report_of(rows), {EVIL: ((EVIL, EVIL, ((EVIL, EVIL),)),)}, title=EVIL)
     document = Document(content)
     plain = Document(page_of(report_of(suite(seeds=1)), {}))
@@ -96,6 +97,7 @@ def test_hostile_texts_are_text() -> None:
     used = {name for _, attributes in document.elements for name in attributes}
     assert not [name for name in used if name.startswith("on")]
     assert len(document.named("script")) == 2
+    assert (len(document.named("h1")), document.named("strong"), document.named("a")) == (1, [], plain.named("a"))
     assert "<!--" not in content
     data = json.loads("".join(text for tag, text in document.texts if tag == "script").partition('"use strict"')[0])
     assert data["scenarios"] == [EVIL]
@@ -115,7 +117,7 @@ def test_every_control_has_a_name_and_every_id_is_there_once() -> None:
     assert labelled == len(document.named("select")) == 2
     for heading in document.named("th"):
         assert heading.get("scope")
-    for name in ("main", "header", "h1", "caption", "dialog"):
+    for name in ("main", "h1", "caption", "dialog"):
         assert document.named(name), name
 
 

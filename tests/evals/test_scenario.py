@@ -1,19 +1,24 @@
-"""A scenario's world and its checks: what is no answer of a check is refused, not taken for one."""
+"""A scenario's world and its checks: what is no answer of a check is refused, not taken for one. What changes it."""
 
 import asyncio
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from threading import Event
 from typing import Any
 
 import pytest
-from msgspec import Raw
+from msgspec import Raw, structs
 
 from forge import Workflow, tool
+from forge.cli.run import imported
 from forge.errors import DefinitionError
 from forge.evals import Judgement, Scenario, Trajectory, World, judge
-from forge.evals.series import judgement_of
+from forge.evals.series import judgement_of, task_digest
+from forge.evals.suite import ALL
 from stages.state import Completed
 
 
@@ -91,3 +96,76 @@ def test_a_scenario_is_checked_when_it_is_made(field: str, value: Any, said: str
     known: dict[str, Any] = {"name": "s", "about": "", "world": lambda _: WORLD, "ideal_calls": 1}
     with pytest.raises(DefinitionError, match=re.escape(said)):
         Scenario(**{**known, field: value})
+
+
+MINE = '''
+from forge import Workflow, tool
+from forge.evals import Scenario, World
+
+TEXTS = {"lamp": "Order a lamp."}
+UNUSED = 1
+
+
+def ordering(what):
+    @tool
+    def order(number: int) -> str:
+        """Order it."""
+        return what
+
+    return order
+
+
+def world(seed, what="lamp"):
+    def right(trajectory):
+        return "" if trajectory.of("order") else "nothing was ordered"
+
+    workflow = Workflow("w", tools=[ordering(what)], terminal_tool="order")
+    return World(workflow=workflow, messages=(TEXTS[what],), right=right)
+'''
+
+
+def digest(folder: Path, source: str) -> str:
+    """That of the scenario in a file with this source."""
+    folder.mkdir()
+    (folder / "mine.py").write_text(source)
+    world = imported(str(folder / "mine.py"), "it").world
+    return task_digest(Scenario(name="s", about="", world=world, ideal_calls=1), world(1))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ("Order a lamp.", "Order two lamps.", False),
+        ("Order it.", "Order a thing.", False),
+        ("number: int", "number: float", False),
+        ("nothing was ordered", "no order", False),
+        ("return what", "return f'{what} is ordered'", False),
+        ("def right", "# what was asked for\n    def  right", True),
+        ("def world", "\n\n@partial(lambda about, world: world, 'it')\ndef world", True),
+        ("UNUSED = 1", "UNUSED = 5", True),
+    ],
+)
+def test_a_digest_tells_whether_the_task_has_changed(tmp_path: Path, old: str, new: str, same: bool) -> None:
+    source = f"from functools import partial\n{MINE}"
+    digests = (digest(tmp_path / "old", source), digest(tmp_path / "new", source.replace(old, new)))
+    assert (len({*digests}) == 1) == same
+
+
+def unmade(seed: int, way: str = "") -> World:
+    raise NotImplementedError
+
+
+def test_what_a_world_is_given_beforehand_and_the_context_count() -> None:
+    here = Scenario(name="s", about="", world=unmade, ideal_calls=1)
+    given = [structs.replace(here, world=partial(unmade, way=way)) for way in ("long", "short")]
+    assert len({task_digest(one, WORLD) for one in (here, *given, structs.replace(here, context_tokens=99))}) == 4
+
+
+def test_without_a_source_there_is_no_digest() -> None:
+    namespace: dict[str, Callable[[int], World]] = {}
+    exec("def world(seed): ...", namespace)  # noqa: S102 - as it is typed in
+    assert task_digest(Scenario(name="s", about="", world=namespace["world"], ideal_calls=1), WORLD) == ""
+
+
+def test_every_scenario_of_the_suite_has_a_digest_of_its_own() -> None:
+    assert len({task_digest(one, one.world(1)) for one in ALL} - {""}) == len(ALL)
