@@ -3,9 +3,6 @@
 import asyncio
 import contextlib
 import json
-import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -570,18 +567,3 @@ def test_a_saved_state_remembers_what_a_cancellation_left_in_doubt() -> None:
     assert paid == ["paid"]
     assert "the run was interrupted before its result came" in answers(ended)[0]
     assert ended.halt == UNKNOWN
-
-
-def test_kill_9_in_the_middle_of_a_tool(tmp_path: Path) -> None:
-    """A real process and a real kill: the tool has had its effect, the program never heard of it."""
-    command = [sys.executable, "-m", "tests.crashing", str(tmp_path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "written\n"
-        process.send_signal(signal.SIGKILL)
-    assert process.returncode == -signal.SIGKILL
-    assert read_journal(tmp_path / "journal").pending is not None
-    again = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
-    assert again.stdout == "ok\n"
-    assert (tmp_path / "written").read_text() == "once\n"
-    assert "[InDoubt]" in (tmp_path / "history").read_text()
