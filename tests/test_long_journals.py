@@ -18,6 +18,7 @@ from forge.journal.bisection import bisect
 from forge.journal.records import read_journal
 from stages.wire.target import Mode
 from tests.counted import calls_of
+from tests.flows import finish
 
 SHORT, LONG = 15, 60
 
@@ -26,12 +27,6 @@ SHORT, LONG = 15, 60
 def look(page: int) -> str:
     """Look at a page."""
     return f"page {page}"
-
-
-@tool
-def finish() -> str:
-    """Finish."""
-    return "ok"
 
 
 WORKFLOW = Workflow("long", tools=[look, finish], terminal_tool="finish", limits=Limits(max_iterations=LONG + 2))

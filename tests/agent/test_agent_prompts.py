@@ -10,19 +10,13 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forge import tool
 from forge.agent import Agent
 from forge.agent.definition import NAMES, BuiltIn
 from forge.interpreters.scripted import Scripted, call
 from forge.workflow.checks import fill, literal, placeholders
+from tests.flows import look
 
 TEXTS = st.text(max_size=60)
-
-
-@tool(effect="read")
-def look(what: str) -> str:
-    """Look something up."""
-    return f"{what} is 7"
 
 
 def requests(instructions: str, background: str, built_in: Sequence[BuiltIn]) -> tuple[bytes, ...]:

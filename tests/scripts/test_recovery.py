@@ -35,6 +35,7 @@ from stages.saved import load, save
 from stages.state import Awaiting, State
 from stages.tool import ToolEffect
 from stages.wire.wires import OLLAMA
+from tests.flows import finish
 from tests.heard import heard_by
 
 SCRIPT: list[Line] = [
@@ -555,11 +556,6 @@ def test_a_saved_state_remembers_what_a_cancellation_left_in_doubt() -> None:
             await asyncio.Event().wait()
             return "never"
 
-        @tool
-        def finish() -> str:
-            """Finish."""
-            return "ok"
-
         workflow = Workflow("w", tools=[pay, finish], terminal_tool="finish")
         halted = (await run(workflow, "Go.", backend=Scripted([PAY]), cancel=cancel)).failure()
         assert isinstance(halted.halt, Cancelled)
@@ -573,12 +569,6 @@ def test_a_saved_state_remembers_what_a_cancellation_left_in_doubt() -> None:
 
 
 # --- From a state, with another server, or after nobody knows what
-
-
-@tool
-def finish() -> str:
-    """Finish."""
-    return "ok"
 
 
 class Ollama(Scripted):
