@@ -165,7 +165,7 @@ _observers: tuple[Observer, ...] = ()
 
 _NONE: Mapping[str, str] = {}
 
-_reported: set[tuple[tuple[str, int], ...]] = set()
+_reported: set[tuple[str, int]] = set()
 """Places where observers and listeners have failed, by file and line."""
 
 _TELEMETRY = "telemetry failed"
@@ -238,8 +238,8 @@ def quietly(act: Callable[[], _T], otherwise: _T, told: str, log: logging.Logger
     try:
         return act()
     except Exception as error:
-        # The whole path: two listeners may fail in the same line of a library.
-        place = tuple((frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__))[:20]
+        *_, (frame, line) = traceback.walk_tb(error.__traceback__)
+        place = frame.f_code.co_filename, line
         if place not in _reported:
             _reported.add(place)
             log.exception("%s, and the work goes on without it; this is reported once", told)

@@ -134,7 +134,8 @@ class ScriptedModel:
         if method == "GET" or path in self._pages or path in ("/tokenize", "/apply-template", "/api/show"):
             page = self._pages.get(path)
             page = page(msgspec.json.decode(body)) if callable(page) else page
-            return whole({} if page is None else page, 404 if page is None else 200)
+            refused = 400 if path in self._pages else 404
+            return whole({} if page is None else page, refused if page is None else 200)
         self.asked.append(body)
         self.headers.append(headers)
         self.came.set()
