@@ -1,7 +1,19 @@
-"""The workflow that the scripts run, with tools that remember what they were called with."""
+"""The workflow that the scripts run, with tools that remember what they were called with; and two plain tools."""
 
 from forge import ToolFailed, ToolResolutionError, Workflow, tool
 from stages.tool import Prerequisite
+
+
+@tool(effect="read")
+def look(what: str) -> str:
+    """Look something up."""
+    return f"{what} is 7"
+
+
+@tool
+def finish() -> str:
+    """Finish."""
+    return "ok"
 
 
 class Desk:

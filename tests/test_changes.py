@@ -14,18 +14,13 @@ from forge.journal.definition import definition_of
 from forge.journal.records import read_journal
 from forge.journal.replaying import DivergenceError, states
 from tests.commands import forge
+from tests.flows import finish
 
 
 @tool
 def pay(amount: int, currency: str = "EUR") -> str:
     """Pay."""
     return f"{amount} {currency}"
-
-
-@tool
-def finish() -> str:
-    """Finish."""
-    return "ok"
 
 
 @tool

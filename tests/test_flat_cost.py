@@ -1,8 +1,5 @@
 """No turn does more because the run is long: counted in calls of functions, for time says nothing on a busy machine."""
 
-import sys
-from collections.abc import Callable
-from types import FrameType
 from typing import get_args
 
 import msgspec
@@ -20,22 +17,20 @@ from stages.recounting import recount
 from stages.rescue.found import Markers
 from stages.state import Ready, State
 from stages.wire.target import Mode
+from tests.counted import Calls, calls_of
 
 TURNS = 60
 
 
 class Counting(Scripted):
-    """A model that notes, whenever it is asked, how many functions were called so far."""
+    """A model that notes, whenever it is asked, how many `calls` were made so far."""
 
-    calls = 0
+    calls = Calls()
     noted: tuple[int, ...] = ()
 
     async def __call__(self, effect: Send) -> Replied | Undelivered:
-        self.noted = (*self.noted, self.calls)
+        self.noted = (*self.noted, self.calls.made)
         return await super().__call__(effect)
-
-    def count(self, _frame: FrameType, event: str, _of: object) -> None:
-        self.calls += event in ("call", "c_call")
 
 
 @tool(effect="read")
@@ -90,7 +85,8 @@ def test_the_turns_of_a_long_run_call_as_many_functions_each(
     first, turns = call("look", what="A-17", page=0), [call(used.name, what="A-17", page=n) for n in range(1, TURNS)]
     said = [first, *turns, call("finish")]
     model = Counting(map(_in_text, said) if mode == "prompted" else said, mode=mode, context_tokens=10**9)
-    counted(model.count, lambda: run_sync(workflow, "About A-17.", backend=model).unwrap())
+    with Calls() as model.calls:
+        run_sync(workflow, "About A-17.", backend=model).unwrap()
     work = [after - before for before, after in zip(model.noted, model.noted[1:], strict=False)]
     # What is still growing grows by a call a message, thirty here.
     assert max(work[-15:]) <= min(work[-15:]) + 10
@@ -112,9 +108,7 @@ def test_a_turn_of_a_stuck_run_calls_no_more_functions_after_a_long_history(mode
         ledger = recount(workflow.compiled.rules, history, budget=Budget(calls=9))
         before = turn(State(history=history[:-4], ledger=ledger)).unwrap()
         before = turn(replace(before, history=history[:-2], phase=Ready())).unwrap()
-        model = Counting([])
-        counted(model.count, lambda: turn(replace(before, history=history, phase=Ready())))
-        return model.calls
+        return calls_of(lambda: turn(replace(before, history=history, phase=Ready())))
 
     assert calls_of_a_turn(2_000) <= 1.1 * calls_of_a_turn(1_000)
 
@@ -134,9 +128,7 @@ def test_the_second_run_of_a_workflow_compiles_nothing_again(mode: Mode) -> None
         many = (ToolOf(look.function, replace(look.spec, name=f"look_{n}")) for n in range(tools))
         compiled = Workflow("w", tools=[*many, finish], terminal_tool="finish").compiled
         compiled_turn(compiled, setup)
-        model = Counting([])
-        counted(model.count, lambda: compiled_turn(compiled, setup))
-        return model.calls
+        return calls_of(lambda: compiled_turn(compiled, setup))
 
     # A tool is written into the prompt by a dozen calls; to compile its schema takes a hundred.
     assert calls_to_set_up(30) < calls_to_set_up(1) + 30 * 15
@@ -145,12 +137,3 @@ def test_the_second_run_of_a_workflow_compiles_nothing_again(mode: Mode) -> None
 def _in_text(reply: Reply) -> str:
     (made,) = reply.calls
     return f'{{"tool": "{made.name}", "args": {made.arguments}}}'
-
-
-def counted(count: Callable[[FrameType, str, object], None], run: Callable[[], object]) -> None:
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        run()
-    finally:
-        sys.setprofile(before)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from forge import Limits, ToolResolutionError, Workflow, tool
+from forge import Limits, Workflow, tool
 from forge.errors import BackendError, DefinitionError, ForgeError, as_error
 from forge.guardrails import (
     Action,
@@ -79,11 +79,6 @@ SEQUENCES: dict[str, tuple[dict[str, object], Sequence[object], list[str]]] = {
         ['{"tool": "look", "args": {"what": "a"}}', OK],
         ["run look", "model"],
     ),
-    "bare text until patience ends": (
-        {},
-        ["Hm.", "Well.", "So.", "Er."],
-        ["model user:retry_nudge:1", "model user:retry_nudge:2", "model user:retry_nudge:3", "BadReplies"],
-    ),
     "an answer in words, as a call": (
         {"on_text": "respond"},
         [LOOK, OK, call("respond", message="Hi."), OK],
@@ -93,11 +88,6 @@ SEQUENCES: dict[str, tuple[dict[str, object], Sequence[object], list[str]]] = {
         {},
         [FINISH, FINISH, FINISH, FINISH],
         ["model tool:step_nudge:1", "model tool:step_nudge:2", "model tool:step_nudge:3", "StepsSkipped"],
-    ),
-    "what is not there is not counted, and no step": (
-        {"limits": Limits(max_tool_errors=0)},
-        [LOOK, ToolResolutionError("no a"), FINISH],
-        ["run look", "model", "model tool:step_nudge:1"],
     ),
     "a failure in words is counted": (
         {"limits": Limits(max_tool_errors=0)},

@@ -15,18 +15,13 @@ from stages.halt import BudgetSpent
 from stages.wire.deltas import LINE_LIMIT, StreamRead
 from stages.wire.openai.chat import CALL_NAME_LIMIT, OpenAIStream
 from stages.wire.wires import ANTHROPIC, OLLAMA, OPENAI, Wire
+from tests.flows import finish
 
 
 @tool
 def look(where: dict[str, int]) -> str:
     """Look."""
     return "nothing"
-
-
-@tool
-def finish() -> str:
-    """Finish."""
-    return "ok"
 
 
 DEEP = 5_000

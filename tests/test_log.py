@@ -1,13 +1,17 @@
 """The log of a run at DEBUG: each turn in a few lines, and not one value of it."""
 
+import asyncio
 import logging
+from collections.abc import Iterator
 
 import pytest
 
-from forge import run_sync
+from forge import Workflow, run, run_sync, tool
+from forge.backends import Server
 from forge.interpreters.scripted import Line, Scripted, call
 from stages.effect import Fault, RawCall, Reply
 from tests.flows import Desk
+from tests.serving import JsonHandler, process, serve
 
 SECRET = "sk-live-4242-secret"  # noqa: S105 - made up
 
@@ -53,3 +57,49 @@ def test_without_debug_nothing_is_logged(caplog: pytest.LogCaptureFixture) -> No
     with caplog.at_level(logging.INFO, logger="forge"):
         run_sync(Desk().workflow, "Go.", backend=Scripted([call("look", what="a"), call("finish")])).unwrap()
     assert not caplog.records
+
+
+# --- One line each, whatever a server writes
+
+
+STEERING = "no tools here\x1b[2J\r\nERROR forge everything is fine\x07\x9b1m\u202e\u2028 ok\0"
+
+
+class Handler(JsonHandler):
+    """Refuses tools in words that would clear a terminal and begin a line of their own."""
+
+    def get(self) -> None:
+        props = {"default_generation_settings": {"n_ctx": 8192}, "chat_template": f"{{% {STEERING}"}
+        self.tell(200, props if self.path == "/props" else {"data": [{"id": "m"}]})
+
+    def post(self, body: dict[str, object]) -> None:
+        if "response_format" in body:
+            self.tell(400, f"schema: {STEERING}".encode(), "text/plain")
+        else:
+            self.tell(200, {"choices": [{"message": {"content": '{"tool": "end", "args": {}}'}}]})
+
+
+@tool
+def end() -> str:
+    """End."""
+    return "done"
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    with process(__file__) as url:
+        yield url
+
+
+def test_no_line_of_the_log_has_control_characters_from_a_server(server: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "forge")
+    ended = asyncio.run(run(Workflow("w", tools=[end], terminal_tool="end"), "Go.", backend=Server(server)))
+    assert ended.unwrap().value == "done"
+    lines = [record.getMessage() for record in caplog.records if record.name == "forge"]
+    assert any("refused, so the tools are written into the prompt" in line for line in lines)
+    assert any("no tools here\\x1b[2J\\r\\nERROR" in line for line in lines)
+    assert all(line.isprintable() for line in lines)
+
+
+if __name__ == "__main__":
+    serve(Handler)

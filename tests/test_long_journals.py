@@ -2,13 +2,11 @@
 
 import asyncio
 import json
-import sys
 import tracemalloc
 from collections import deque
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from types import FrameType
 
 import pytest
 
@@ -19,6 +17,8 @@ from forge.journal.ablation import ablate
 from forge.journal.bisection import bisect
 from forge.journal.records import read_journal
 from stages.wire.target import Mode
+from tests.counted import calls_of
+from tests.flows import finish
 
 SHORT, LONG = 15, 60
 
@@ -27,12 +27,6 @@ SHORT, LONG = 15, 60
 def look(page: int) -> str:
     """Look at a page."""
     return f"page {page}"
-
-
-@tool
-def finish() -> str:
-    """Finish."""
-    return "ok"
 
 
 WORKFLOW = Workflow("long", tools=[look, finish], terminal_tool="finish", limits=Limits(max_iterations=LONG + 2))
@@ -102,19 +96,7 @@ def test_four_times_the_run_is_four_times_the_journal(journals: tuple[Path, Path
 def _calls(use: Callable[[], object]) -> int:
     """How many functions it calls, Python's and C's."""
     use()  # what is prepared once is not counted
-    calls = 0
-
-    def count(_frame: FrameType, event: str, _of: object) -> None:
-        nonlocal calls
-        calls += event in {"call", "c_call"}
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        use()
-    finally:
-        sys.setprofile(before)
-    return calls
+    return calls_of(use)
 
 
 def _memory(use: Callable[[], object]) -> int:

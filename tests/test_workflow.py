@@ -19,6 +19,7 @@ from stages.options import OptionError
 from stages.order import Use
 from stages.state import STAGES, State
 from stages.tool import Prerequisite
+from tests.flows import finish
 
 
 @tool
@@ -31,11 +32,6 @@ def look(what: str) -> str:
 def write(what: str) -> str:
     """Write."""
     return what
-
-
-@tool
-def finish() -> None:
-    """Finish."""
 
 
 async def slow(*_: object) -> None: ...

@@ -5,23 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from forge import resume_journal, tool
+from forge import resume_journal
 from forge.agent import Agent
 from forge.errors import JournalError
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.journal import journal_parts, replay
 from stages.effect import Fault
 from stages.events import CallsAccepted, Event
+from tests.flows import look
 from tests.heard import heard_by
 
 DOWN = Fault(kind="unreachable", detail="connection refused")
 LOOK = call("look", what="a")
-
-
-@tool(effect="read")
-def look(what: str) -> str:
-    """Look something up."""
-    return f"{what} is 7"
 
 
 def chain(*scripts: list[Line]) -> Agent:

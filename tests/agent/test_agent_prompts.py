@@ -10,18 +10,13 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forge import tool
 from forge.agent import Agent
 from forge.agent.definition import NAMES, BuiltIn
 from forge.interpreters.scripted import Scripted, call
+from forge.workflow.checks import fill, literal, placeholders
+from tests.flows import look
 
 TEXTS = st.text(max_size=60)
-
-
-@tool(effect="read")
-def look(what: str) -> str:
-    """Look something up."""
-    return f"{what} is 7"
 
 
 def requests(instructions: str, background: str, built_in: Sequence[BuiltIn]) -> tuple[bytes, ...]:
@@ -62,3 +57,12 @@ def test_they_do_so_in_every_process() -> None:
     command = [sys.executable, "-c", program]
     said = subprocess.run(command, env={"PYTHONHASHSEED": "2"}, capture_output=True, check=True, text=True).stdout
     assert said == f"{requests('Help.', 'A < b', NAMES)}\n"
+
+
+# --- Instructions are a template in which every brace stands for itself
+
+
+@given(st.text(st.sampled_from("{}ab_ 1"), max_size=40))
+def test_a_literal_text_comes_out_as_it_went_in(text: str) -> None:
+    assert fill(literal(text), {}) == text
+    assert placeholders(literal(text)) == set()

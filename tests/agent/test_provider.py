@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from returns.result import Failure, Success
 
-from forge import Limits, tool
+from forge import Limits
 from forge.agent import Agent, Provider
 from forge.errors import CallbackError, DefinitionError
 from forge.interpreters.scripted import Line, Scripted, call
@@ -13,6 +13,7 @@ from stages.effect import Fault
 from stages.halt import BackendFailed, BudgetSpent, Halt
 from stages.message import Assistant, System, User
 from stages.wire.deltas import Ended, ReasoningDelta, TextDelta
+from tests.flows import look
 
 DOWN = Fault(kind="unreachable", detail="connection refused")
 
@@ -55,12 +56,6 @@ def test_a_stream_ends_with_the_reply_or_the_fault() -> None:
     assert any(isinstance(one, ReasoningDelta) for one in deltas)
     assert isinstance(deltas[-1], Ended)
     assert asyncio.run(streamed(DOWN)) == [DOWN]
-
-
-@tool(effect="read")
-def look(what: str) -> str:
-    """Look something up."""
-    return f"{what} is 7"
 
 
 def chain(*scripts: list[Line], **options: object) -> tuple[Agent, list[Scripted]]:

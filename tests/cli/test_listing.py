@@ -17,6 +17,7 @@ from forge.interpreters.scripted import Line, Scripted, call
 from forge.journal.summary import glance
 from stages.wire.target import Mode
 from tests.commands import forge as command
+from tests.flows import finish
 
 
 def forge(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -72,12 +73,6 @@ def test_pull_and_remove_from_the_command_line(tmp_path: Path) -> None:
 def pay(amount: int) -> str:
     """Pay."""
     return f"paid {amount}"
-
-
-@tool
-def finish() -> str:
-    """Finish."""
-    return "ok"
 
 
 TILL = Workflow("till \x1b[2J", tools=[pay, finish], terminal_tool="finish", limits=Limits(max_iterations=3))

@@ -1,5 +1,6 @@
 """What is shown of a streamed text, for any text cut anywhere: its beginning, and nothing of a call that is read."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,8 +18,10 @@ ARGUMENTS = '{"at": 4}'
 CALLS = (
     f'<tool_call>{{"name": "look", "arguments": {ARGUMENTS}}}</tool_call>',
     f'```json\n{{"name": "look", "arguments": {ARGUMENTS}}}\n```',
+    '```json\n{"tool": "look"}\n```',
     f'{{"name": "look", "arguments": {ARGUMENTS}}}',
     f"<function=look>{ARGUMENTS}</function>",
+    "<function=look>\n</function>",
     "[look(at=4)]",
     f"Action: look\nAction Input: {ARGUMENTS}",
     f'[TOOL_CALLS][{{"name": "look", "arguments": {ARGUMENTS}}}]',
@@ -44,16 +47,29 @@ def test_what_is_shown_is_the_beginning_of_the_text(text: str, cuts: list[int]) 
     assert text.startswith(shown(text, cuts))
 
 
-@given(PROSE, st.sampled_from(CALLS), st.lists(st.integers(1, 7), max_size=60))
-def test_nothing_of_a_call_is_shown(before: str, call: str, cuts: list[int]) -> None:
+@given(PROSE, st.sampled_from(CALLS), st.sampled_from(["", "\nDone. " * 100]), st.lists(st.integers(1, 7), max_size=60))
+def test_nothing_of_a_call_is_shown(before: str, call: str, after: str, cuts: list[int]) -> None:
     prose = before.replace("look", "") + "\n"
-    assert len(shown(prose + call, cuts)) <= len(prose)
+    assert len(shown(prose + call + after, cuts)) <= len(prose)
 
 
 @given(st.lists(st.sampled_from(["one ", "two. ", "three\n", "x < y ", "a (b) ", "5 > 4 "]), min_size=1, max_size=40))
 def test_prose_is_shown_but_for_its_end(words: list[str]) -> None:
     text = "".join(words)
     assert len(text) - len(shown(text, [len(word) for word in words])) <= WINDOW
+
+
+@pytest.mark.parametrize(
+    "text", ["Hello, how are you? ", "Two lines.\n\nAnd a third. ", "3 apples, and a price of 9.50. "]
+)
+def test_words_are_shown_at_once(text: str) -> None:
+    assert shown(text, [len(text)]) == shown(text, [1] * len(text)) == text
+
+
+@pytest.mark.parametrize("text", ["In HTML, <b>bold</b> is bold. ", "Use {} for an empty object. ", "a[0] = b[1] "])
+def test_what_only_looks_like_a_beginning_is_shown_once_it_is_clear(text: str) -> None:
+    whole = text + "And so on, and so forth. " * (2 * WINDOW // 20)
+    assert shown(whole, [1] * len(whole)).startswith(text)
 
 
 def test_code_that_names_no_tool_is_shown_after_a_window() -> None:

@@ -1,8 +1,6 @@
 """Laws of rescue: total, deterministic, only known names out, nothing that is not in the text."""
 
 import re
-import sys
-from types import FrameType
 
 import msgspec
 from hypothesis import example, given
@@ -11,6 +9,7 @@ from hypothesis import strategies as st
 from benchmarks.test_rescue import WORST
 from stages.reasoning import Split, SplitDelta, advance_split, finish_split, join_split, split_reasoning
 from stages.rescue import rescue
+from tests.counted import calls_of
 from tests.rescue_corpus import cases
 
 NAMES = ("get_weather", "search", "set_timer")
@@ -146,21 +145,8 @@ def test_splitting_drops_tags_only(text: str) -> None:
 
 
 def _steps(text: str) -> int:
-    """Calls of functions while the text is read: work as a number that is the same on every machine."""
-    count = 0
-
-    def counted(_frame: FrameType, event: str, _argument: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    before = sys.getprofile()
-    sys.setprofile(counted)
-    try:
-        rescue(text, NAMES)
-        split_reasoning(text)
-    finally:
-        sys.setprofile(before)
-    return count
+    """Calls of functions while the text is read."""
+    return calls_of(lambda: (rescue(text, NAMES), split_reasoning(text)))
 
 
 @given(st.lists(st.sampled_from((*FRAGMENTS, *WORST.values())), min_size=1, max_size=3).map("".join))

@@ -1,8 +1,6 @@
 """What a policy holds, and what it costs, where the history, a tool's result or the reply is hostile."""
 
-import sys
 from collections.abc import Callable
-from types import FrameType
 from typing import Any
 
 import msgspec
@@ -17,6 +15,7 @@ from stages.effect import RawCall, Reply
 from stages.wire.server.request import ServerRequest
 from stages.wire.server.streams import Envelope
 from stages.wire.server_wires import CHAT, MESSAGES, ServerWire
+from tests.counted import calls_of
 from tests.decisions.turning import model_of
 
 Sent = dict[str, Any]
@@ -133,20 +132,8 @@ def test_of_a_reply_that_rules_are_for_the_first_calls_go_on() -> None:
 
 def work(made: Exchange, reply: Reply) -> int:
     """Calls of functions while the reply is judged."""
-    calls = 0
-
-    def called(_frame: FrameType, event: str, _argument: object) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
     assert isinstance(first(made, reply), Again | Exhausted)
-    before = sys.getprofile()
-    sys.setprofile(called)
-    try:
-        first(made, reply)
-    finally:
-        sys.setprofile(before)
-    return calls
+    return calls_of(lambda: first(made, reply))
 
 
 def edits(size: int) -> tuple[Exchange, Reply]:

@@ -465,12 +465,6 @@ RULES = {
         EDIT,
         "You cannot call edit yet. First call read with the same path; call read now.",
     ),
-    "order": (
-        '[[order]]\ntool = "test"\nat_most = 2',
-        [TEST, EDIT, TEST],
-        TEST,
-        "[OrderError] test was not run: already used its maximum of 2 times",
-    ),
     "out of date": (
         (
             '[[order]]\ntool = "read"\nagain_after = [{ tool = "edit", match_arg = "path" }]\n'
@@ -485,12 +479,6 @@ RULES = {
         [TEST, TEST],
         TEST,
         "[Repeated] test was not run: you have made this very call 2 times, and its answer stays the same.",
-    ),
-    "grounding": (
-        '[tools.edit]\ngrounded = "path"',
-        [("read", '{"path":"c.py"}')],
-        ("edit", '{"path":"d.py","text":"x"}'),
-        "[UngroundedArgument] edit was not run",
     ),
     "placeholder": ("limits.max_repeats = 9", [TEST], ("read", '{"path":"<path>"}'), "[Placeholder] read was not run"),
 }

@@ -15,7 +15,7 @@ from stages.objection import Guard, Stop, Verdict
 from stages.offer import NARROWINGS
 from stages.rules import REPLY_CHECKS
 from stages.state import State
-from tests.flows import Desk
+from tests.flows import Desk, finish
 
 LOOK = call("look", what="a")
 END = call("finish", result="ok")
@@ -97,10 +97,6 @@ def test_compaction_acts_on_the_prompt(tmp_path: Path) -> None:
     def read(page: int) -> str:
         """Read a page."""
         return f"{page}: " + "many words " * 60
-
-    @tool
-    def finish() -> None:
-        """Finish."""
 
     workflow = Workflow("reader", tools=[read, finish], terminal_tool="finish", limits=Limits(max_iterations=20))
     script: list[Line] = [*(call("read", page=n) for n in range(1, 8)), call("finish")]

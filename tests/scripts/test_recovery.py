@@ -3,9 +3,6 @@
 import asyncio
 import contextlib
 import json
-import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -17,10 +14,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from returns.result import Result, Success
 
-from forge import Calls, Finished, Halted, Workflow, replay, resume, resume_journal, run, tool
+from forge import Calls, Finished, Halted, Limits, Workflow, replay, resume, resume_journal, run, tool
 from forge.callbacks import Answer as Answered
 from forge.connection import Connection
-from forge.errors import JournalError
+from forge.errors import DefinitionError, JournalError
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.journal import states
 from forge.journal.records import read_journal
@@ -29,12 +26,16 @@ from forge.journal.summary import glance
 from forge.testing import assert_answered
 from forge.tools import IdempotencyKey
 from stages import events
-from stages.effect import Approved, Ask, Fault, Rejected, Replied, Send, Settled, Undelivered
+from stages.effect import Approved, Ask, Budget, Execute, Fault, Rejected, Replied, Send, Settled, Undelivered
 from stages.events import Event
 from stages.halt import BackendFailed, Cancelled, OutcomeUnknown
 from stages.message import Tool as Answer
 from stages.order import Use
 from stages.saved import load, save
+from stages.state import Awaiting, State
+from stages.tool import ToolEffect
+from stages.wire.wires import OLLAMA
+from tests.flows import finish
 from tests.heard import heard_by
 
 SCRIPT: list[Line] = [
@@ -555,11 +556,6 @@ def test_a_saved_state_remembers_what_a_cancellation_left_in_doubt() -> None:
             await asyncio.Event().wait()
             return "never"
 
-        @tool
-        def finish() -> str:
-            """Finish."""
-            return "ok"
-
         workflow = Workflow("w", tools=[pay, finish], terminal_tool="finish")
         halted = (await run(workflow, "Go.", backend=Scripted([PAY]), cancel=cancel)).failure()
         assert isinstance(halted.halt, Cancelled)
@@ -572,16 +568,68 @@ def test_a_saved_state_remembers_what_a_cancellation_left_in_doubt() -> None:
     assert ended.halt == UNKNOWN
 
 
-def test_kill_9_in_the_middle_of_a_tool(tmp_path: Path) -> None:
-    """A real process and a real kill: the tool has had its effect, the program never heard of it."""
-    command = [sys.executable, "-m", "tests.crashing", str(tmp_path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "written\n"
-        process.send_signal(signal.SIGKILL)
-    assert process.returncode == -signal.SIGKILL
-    assert read_journal(tmp_path / "journal").pending is not None
-    again = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
-    assert again.stdout == "ok\n"
-    assert (tmp_path / "written").read_text() == "once\n"
-    assert "[InDoubt]" in (tmp_path / "history").read_text()
+# --- From a state, with another server, or after nobody knows what
+
+
+class Ollama(Scripted):
+    """A script that is asked as Ollama is."""
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[Connection]:
+        async with super().connect() as connection:
+            yield replace(connection, setup=replace(connection.setup, dialect=OLLAMA.dialect))
+
+
+def test_the_request_that_a_server_did_not_answer_is_written_anew_for_the_next_one() -> None:
+    flow = Workflow("flow", tools=[finish], terminal_tool="finish", limits=Limits(max_iterations=1))
+    gone = Scripted([Fault(kind="unreachable", detail="nobody there")])
+    halted = asyncio.run(run(flow, "Go.", backend=gone)).failure()
+    other = Ollama([call("finish")])
+    resumed = asyncio.run(resume(flow, halted.state, backend=other)).unwrap()
+    assert resumed.value == "ok"
+    assert resumed.state.ledger.turn == 1, "the call that nobody answered is not paid for"
+    direct = Ollama([call("finish")])
+    asyncio.run(run(flow, "Go.", backend=direct))
+    assert other.requests == direct.requests
+
+
+def test_an_outcome_in_place_of_its_state_is_told_where_that_is() -> None:
+    flow = Workflow("flow", tools=[finish], terminal_tool="finish", limits=Limits(max_iterations=1))
+    halted = asyncio.run(run(flow, "Go.", backend=Scripted(["Hm."]))).failure()
+    finished = asyncio.run(resume(flow, halted.state, backend=Scripted([call("finish")]), budget=Budget())).unwrap()
+    for ended in (halted, finished):
+        with pytest.raises(DefinitionError, match=r"it must be a State: pass its `\.state`"):
+            asyncio.run(resume(flow, ended, backend=Scripted([])))  # type: ignore[arg-type]  # on purpose
+    with pytest.raises(DefinitionError, match=r"state is None; it must be a State$"):
+        asyncio.run(resume(flow, None, backend=Scripted([])))  # type: ignore[arg-type]  # on purpose
+
+
+def crashed(effect: ToolEffect, path: Path) -> tuple[Workflow, State, list[str]]:
+    """The last state of a run that crashed in a tool, as its journal has it, and the tool's record of its calls."""
+    made: list[str] = []
+
+    @tool(effect=effect)
+    async def act() -> str:
+        """Act."""
+        made.append("act")
+        if len(made) == 1:
+            raise Crash
+        return "done"
+
+    flow = Workflow("flow", tools=[act, finish], terminal_tool="finish")
+    with contextlib.suppress(Crash):
+        asyncio.run(run(flow, "Go.", backend=Scripted([call("act")]), journal=str(path)))
+    *_, last = states(path, flow)
+    return flow, load(save(last.state)), made
+
+
+@pytest.mark.parametrize(("effect", "times"), [("read", 2), ("write", 1)])
+def test_a_state_that_waits_for_a_call_does_not_make_it_twice(effect: ToolEffect, times: int, tmp_path: Path) -> None:
+    flow, state, made = crashed(effect, tmp_path / "journal")
+    assert isinstance(state.phase, Awaiting)
+    assert isinstance(state.phase.effect, Execute)
+    ended = asyncio.run(resume(flow, state, backend=Scripted([call("finish")]))).unwrap()
+    assert len(made) == times
+    assert_answered(ended.state.history)
+    [answer] = [m for m in ended.state.history if isinstance(m, Answer) and m.name == "act"]
+    assert answer.status == ("succeeded" if effect == "read" else "in_doubt")

@@ -18,15 +18,10 @@ from forge.tools import IdempotencyKey
 from stages.events import Event, ToolProgressed
 from stages.halt import BudgetSpent
 from stages.message import Tool as Answer
+from tests.flows import finish
 from tests.heard import heard_by
 
 OF_RUN = Limits(max_seconds=0.03)
-
-
-@tool
-def finish() -> str:
-    """Finish."""
-    return "finished"
 
 
 @dataclass
@@ -123,10 +118,6 @@ def test_reads_run_together_and_a_write_waits_for_them() -> None:
         """Write."""
         log.append("write")
 
-    @tool
-    def finish() -> None:
-        """Finish."""
-
     workflow = Workflow("both", tools=[read, write, finish], terminal_tool="finish")
     batch = calls(("read", {"name": "a"}), ("read", {"name": "b"}), ("write", {}), ("finish", {}))
     run = run_sync(workflow, "Go.", backend=Scripted([batch])).unwrap()
@@ -154,11 +145,6 @@ def test_whatever_a_tool_raises_the_run_goes_on(error: BaseException) -> None:
         if not isinstance(error, StopIteration | SystemExit):
             raise error
 
-    @tool
-    def finish() -> str:
-        """Finish."""
-        return "ok"
-
     workflow = Workflow("bad", tools=[bad, bad_too, finish], terminal_tool="finish")
     script = Scripted([call("bad"), call("bad_too"), call("finish")])
     assert run_sync(workflow, "Go \udcff.", backend=script).unwrap().value == "ok"
@@ -166,10 +152,6 @@ def test_whatever_a_tool_raises_the_run_goes_on(error: BaseException) -> None:
 
 def run_once(*tools: Callable[..., object], script: Sequence[Line], **options: object) -> tuple[list[str], list[str]]:
     """What the model was shown of each call, and the progress that was heard."""
-
-    @tool
-    def finish() -> None:
-        """Finish."""
 
     heard: list[str] = []
 

@@ -19,7 +19,7 @@ from stages.events import Event
 from stages.halt import Cancelled
 from stages.message import Message, Tool
 from stages.state import Compaction
-from tests.flows import Desk
+from tests.flows import Desk, finish
 from tests.heard import heard_by
 
 LOOK = call("look", what="a")
@@ -135,10 +135,6 @@ async def test_cancelling_during_a_tool_answers_its_call() -> None:
         started.set()
         await asyncio.Event().wait()
         return what
-
-    @tool
-    def finish() -> None:
-        """Finish."""
 
     workflow = Workflow("slow", tools=[hang, finish], terminal_tool="finish")
     batch = calls(("hang", {"what": "a"}), ("hang", {"what": "b"}))

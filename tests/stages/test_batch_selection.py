@@ -13,7 +13,7 @@ from stages.options import OptionError
 from stages.rules import Calls
 from stages.state import State
 from stages.wire.target import Mode
-from tests.flows import Desk
+from tests.flows import Desk, finish
 
 LOOK, FINISH = call("look", what="a"), call("finish", result="ok")
 EARLY = calls(("look", {"what": "a"}), ("finish", {"result": "ok"}))
@@ -92,10 +92,6 @@ def test_the_same_call_is_made_once_in_a_reply(made_: list[dict[str, object]], p
         """Pay."""
         log.append(amount)
         return "paid"
-
-    @tool
-    def finish() -> None:
-        """Finish."""
 
     flow = Workflow("flow", tools=[pay, finish], terminal_tool="finish")
     script = [calls(*[("pay", one) for one in made_], ("finish", {}))]

@@ -1,8 +1,7 @@
 """TaskLimits: what a task does not name is refused before it runs, whatever came before and however it is written."""
 
 import posixpath
-import sys
-from types import FrameType
+from functools import partial
 
 import msgspec
 import pytest
@@ -26,6 +25,7 @@ from forge.agent.headless.limits import (
 from forge.testing import assert_guard_laws
 from stages.message import ToolCall
 from stages.tool import ToolEffect
+from tests.counted import calls_of
 
 EFFECTS: dict[str, ToolEffect] = {
     "read_file": "read",
@@ -186,25 +186,8 @@ def test_patterns_are_read_as_in_a_gitignore(pattern: str, path: str, *, fits: b
     assert covers(pattern, tuple(path.split("/"))) is fits
 
 
-def work(pattern: str, path: tuple[str, ...]) -> int:
-    """How many calls of functions it takes to see that the pattern does not fit."""
-    count = 0
-
-    def counted(_frame: FrameType, event: str, _: object) -> None:
-        nonlocal count
-        count += event in {"call", "c_call"}
-
-    before = sys.getprofile()
-    sys.setprofile(counted)
-    try:
-        assert not covers(pattern, path)
-    finally:
-        sys.setprofile(before)
-    return count
-
-
 def test_twice_the_stars_are_twice_the_work() -> None:
-    few, many = (work("**/" * number + "x", ("a",) * 20) for number in (50, 100))
+    few, many = (calls_of(partial(covers, "**/" * number + "x", ("a",) * 20)) for number in (50, 100))
     assert many < 2.5 * few
 
 

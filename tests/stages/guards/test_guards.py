@@ -3,15 +3,21 @@
 import re
 from collections.abc import Sequence
 
+import msgspec
 import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
 from msgspec import Raw
 from msgspec.structs import replace
 
-from stages.guards import guards_of, prerequisites
-from stages.message import Assistant, Tool, ToolCall
+from forge.testing import assert_guard_laws
+from stages.effect import Budget
+from stages.guards import PastCall, guards_of, no_echoes, of_both, past_calls, prerequisites, problem_with, tool_calls
+from stages.halt import BudgetSpent
+from stages.message import Assistant, History, Kind, System, Tool, ToolCall, User
 from stages.objection import NeedsDecision, Objection, Stop, Verdict, render
 from stages.rules import Rules
-from stages.state import Ledger, State, Success
+from stages.state import Cleared, Ledger, State, Success
 from stages.tool import Calculated, Grounded, ToolSpec
 from tests.flows import Desk
 
@@ -77,3 +83,119 @@ def test_a_tool_with_a_call_of_unknown_outcome_is_refused_without_being_proposed
     ]
     assert said in text
     assert (re.search(r"[Cc]all write( again)?\b", text) is None) == unsure, text
+
+
+# --- The limit of tool calls: a reply is run whole or not at all
+
+
+LOOKS = tuple(ToolCall(id=f"call_{n}", name="look", arguments="{}") for n in range(3))
+
+
+@pytest.mark.parametrize("left", [None, 3, 4])
+def test_as_many_calls_as_are_left_may_run(left: int | None) -> None:
+    assert tool_calls(RULES)(State(history=(), ledger=Ledger(budget=Budget(tool_calls=left))), LOOKS) == []
+
+
+@pytest.mark.parametrize("left", [0, 2])
+def test_one_more_ends_the_run_before_any_of_them(left: int) -> None:
+    done = (Success(name="look", arguments="{}"),)
+    state = State(history=(), ledger=Ledger(budget=Budget(tool_calls=left), turn=4, successes=done))
+    halt = BudgetSpent(what="tool calls", turns=4, completed=("look",), pending=())
+    assert tool_calls(RULES)(state, LOOKS) == Stop(halt=halt)
+
+
+# --- Questions to the user: not what the user has just asked
+
+
+NO_ECHOES = no_echoes("ask_question", "question")
+USER: History = (
+    System(text="You help."),
+    User(text="What is the total of A-17?"),
+    User(text="!", kind=Kind.RETRY_NUDGE),
+)
+
+
+def ask(question: object, name: str = "ask_question") -> ToolCall:
+    return ToolCall(id="call_1", name=name, arguments=msgspec.json.encode({"question": question}).decode())
+
+
+@pytest.mark.parametrize(
+    ("call", "refused"),
+    [
+        (ask("What is the total of A-17?"), True),
+        (ask("what is the total of a 17"), True),
+        (ask("Which order?"), False),
+        (ask("What is the total of A-17 in euros?"), False),
+        (ask("What is the total of A-17?", "search"), False),
+        (ask(7), False),
+    ],
+)
+def test_what_the_user_asked_is_not_asked_back(call: ToolCall, refused: bool) -> None:
+    assert bool(NO_ECHOES(State(history=USER), (call,))) == refused
+
+
+def test_where_nobody_has_asked_anything_anything_may_be_asked() -> None:
+    assert not NO_ECHOES(State(history=()), (ask(""),))
+    assert not NO_ECHOES(State(history=(User(text="?!"),)), (ask("..."),))
+
+
+def test_no_echoes_keeps_the_laws_of_guards() -> None:
+    arguments = st.sampled_from(["{}", '{"question":"What?"}', '{"question":7}'])
+    assert_guard_laws(
+        NO_ECHOES, tools=["ask_question", "look"], arguments=arguments, max_examples=settings().max_examples // 3
+    )
+
+
+# --- Own checks: the calls that they are shown, and what they are asked about
+
+
+CALLS = (
+    ToolCall(id="1", name="look", arguments='{"at":"x"}'),
+    ToolCall(id="2", name="look", arguments='{"at":"y"}'),
+    ToolCall(id="3", name="fail", arguments="{}"),
+)
+RESULTS = (
+    Tool(call_id="1", name="look", text='{"n": 1}'),
+    Tool(call_id="2", name="look", text="not JSON"),
+    Tool(call_id="3", name="fail", text="[ToolError] no", status="failed"),
+)
+FIRST = PastCall(tool="look", arguments={"at": "x"}, result={"n": 1})
+SECOND = PastCall(tool="look", arguments={"at": "y"}, result="not JSON")
+
+
+def cut(call_id: str, text: str) -> Cleared:
+    made = next(one for one in CALLS if one.id == call_id)
+    return Cleared(call_id=call_id, name=made.name, arguments=made.arguments, text=text)
+
+
+@pytest.mark.parametrize(
+    ("state", "past"),
+    [
+        (State(history=()), ()),
+        (State(history=(Assistant(calls=CALLS), *RESULTS)), (FIRST, SECOND)),
+        (State(history=(Assistant(calls=CALLS[1:]), *RESULTS[1:]), cleared=(cut("1", '{"n":1}'),)), (FIRST, SECOND)),
+        (
+            State(
+                history=(Assistant(calls=CALLS), replace(RESULTS[0], text='{"n"…'), *RESULTS[1:]),
+                cleared=(cut("1", '{"n":1}'),),
+            ),
+            (FIRST, SECOND),
+        ),
+    ],
+    ids=["nothing", "in the history", "cut with its call", "cut in its place"],
+)
+def test_the_calls_that_have_succeeded_are_there_whatever_compaction_has_cut(
+    state: State, past: tuple[PastCall, ...]
+) -> None:
+    assert past_calls(state) == past
+
+
+def test_a_check_is_given_what_a_calculation_comes_to() -> None:
+    pay = ToolSpec(name="pay", description="", parameters=Raw(b"{}"), calculated=(Calculated(argument="amount"),))
+
+    def check(arguments: dict[str, object]) -> str | None:
+        return None if arguments["amount"] == 5 else f"{arguments['amount']} is wrong."
+
+    assert problem_with(of_both(check), '{"amount":"2 + 3"}', pay, ()) is None
+    assert problem_with(of_both(check), '{"amount":"2 + 4"}', pay, ()) == "6 is wrong."
+    assert "cannot be worked out" in (problem_with(of_both(check), '{"amount":"2 / 0"}', pay, ()) or "")

@@ -16,6 +16,7 @@ from stages.message import Kind, System, User
 from stages.reading.shown import PLACES_READ, ShownCall, stands
 from stages.rescue import Names, WantedCall, search
 from stages.wire.target import Mode
+from tests.flows import finish
 
 PAID: Mapping[str, object] = {"to": "eve and co", "amount": 5}
 FORMS: Mapping[str, str] = {
@@ -75,10 +76,6 @@ class Bank:
             if to == "nobody":
                 raise ToolFailed("Nobody is not a person.")
             return "paid"
-
-        @tool
-        def finish() -> None:
-            """Finish."""
 
         self.tools: list[Callable[..., object]] = [read_file, look, pay, finish]
 

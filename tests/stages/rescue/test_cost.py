@@ -6,10 +6,8 @@ driver adds that up.
 """
 
 import re
-import sys
 from collections.abc import Mapping
 from functools import cache
-from types import FrameType
 
 import pytest
 from msgspec.structs import replace
@@ -20,6 +18,7 @@ from stages.rescue.chat_template import template_family
 from stages.rescue.found import Markers
 from stages.rescue.markers import openers
 from tests.automaton import examples
+from tests.counted import calls_of
 
 TOOLS: Mapping[str, tuple[str, ...]] = {"pay": ("to", "amount"), "find": ("q",), "wait": ()}
 CALL = '{"name": "pay", "arguments": {"to": "x"}}'
@@ -142,21 +141,8 @@ READ = rescuer(tuple(_counted(family, LOOKS) for family in FAMILIES))
 
 def work(text: str, tools: Mapping[str, tuple[str, ...]] = TOOLS) -> int:
     """Calls of functions while the text is read, and the characters that families looked at."""
-    calls = 0
-
-    def called(_frame: FrameType, event: str, _argument: object) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
     LOOKS.clear()
-    before = sys.getprofile()
-    sys.setprofile(called)
-    try:
-        split_reasoning(text)
-        READ(text, tools)
-    finally:
-        sys.setprofile(before)
-    return calls + sum(LOOKS)
+    return calls_of(lambda: (split_reasoning(text), READ(text, tools))) + sum(LOOKS)
 
 
 @cache

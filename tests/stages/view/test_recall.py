@@ -20,6 +20,7 @@ from stages.rules import Limits, Rules
 from stages.state import Awaiting, Batch, Cleared, Ledger, State, Vetted
 from stages.tool import RECALL
 from stages.view.recall import answer_recalls, with_cut_results
+from tests.flows import finish
 from tests.property.strategies import histories
 
 
@@ -27,11 +28,6 @@ from tests.property.strategies import histories
 def look(what: str) -> str:
     """Look something up."""
     return f"{what} is 7. " + "long " * 100
-
-
-@tool
-def finish() -> None:
-    """Finish."""
 
 
 def workflow(compactor: Compactor | None = None, compact_to: float = 0.5) -> Workflow:

@@ -41,6 +41,7 @@ from stages.saved import load, save
 from stages.state import Awaiting, Done, Ledger, Ready, State
 from stages.view.summary import SUMMARY_PHASE, Summarize, ask_for_summary
 from stages.wire.target import Mode
+from tests.flows import finish
 from tests.heard import heard_by
 from tests.property.machine import outcomes, stages_in_order
 from tests.property.strategies import histories, replies
@@ -53,11 +54,6 @@ LONG = "a rather long description of what is to be looked up " * 5
 def look(what: str) -> str:
     """Look something up."""
     return f"{what[:1]} is 7"
-
-
-@tool
-def finish() -> None:
-    """Finish."""
 
 
 def workflow(compactor: Compactor | None = None, calls: int = 30, **context: object) -> Workflow:
