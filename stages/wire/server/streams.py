@@ -1,6 +1,6 @@
 """Replies as the parts of an answer: ids of calls, blocks, and the server-sent events of a stream."""
 
-from typing import Literal, Protocol, Self, assert_never
+from typing import Literal, Self, assert_never
 
 import msgspec
 from msgspec import Struct
@@ -8,7 +8,17 @@ from msgspec.structs import replace
 
 from stages.effect import RawCall, Reply
 from stages.message import Assistant
-from stages.wire.deltas import CallDelta, CallStarted, Ended, Piece, ReasoningDelta, TextDelta, appended, gather_reply
+from stages.wire.deltas import (
+    CallDelta,
+    CallStarted,
+    Ended,
+    Piece,
+    ReasoningDelta,
+    TextDelta,
+    appended,
+    gather_reply,
+    payloads,
+)
 from stages.wire.server.errors import RequestError
 from stages.wire.server.request import ServerRequest
 
@@ -35,27 +45,6 @@ class Envelope(Struct, frozen=True, kw_only=True):
         """The id of a part of this answer, as unique as the answer's own: `call_3f2a_0`."""
         own = self.id.replace("-", "_", 1).partition("_")[2] or self.id
         return f"{prefix}_{own}_{number}"
-
-
-class Passed(Protocol):
-    """The state of passing a backend's answer on to a client of the same protocol, as bytes where possible."""
-
-    @property
-    def over(self) -> bool:
-        """Whether the client has seen the stream's end."""
-        ...
-
-    def advance(self, event: bytes) -> tuple[Self, bool]:
-        """The state after the backend's next event, and whether clients accept it; if not, the state is unchanged."""
-        ...
-
-    def takes(self, answer: bytes) -> bool:
-        """Whether clients accept this whole answer unchanged."""
-        ...
-
-    def go_on(self) -> "Events":
-        """The writer of the rest of the stream."""
-        ...
 
 
 class CallIds(Struct, frozen=True, kw_only=True):
@@ -299,4 +288,51 @@ class Events(Struct, frozen=True, kw_only=True):
 
     def ending(self, ended: Ended) -> tuple[Self, bytes]:
         """The events after the last block."""
+        raise NotImplementedError
+
+
+# Passing on: a backend's answer in the client's protocol, unchanged as far as clients accept it.
+
+
+class Passed(Struct, frozen=True, kw_only=True):
+    """The state of passing a stream on. Each protocol has a subclass."""
+
+    envelope: Envelope
+    blocks: Blocks
+    begun: bool = False
+    """Whether the client has seen the beginning of the message."""
+    over: bool = False
+    """Whether the client has seen its end."""
+
+    def advance(self, event: bytes) -> tuple[Self, bool]:
+        """The state after the backend's next event, and whether clients accept it; if not, the state is unchanged."""
+        lines = event.splitlines()
+        found = payloads(lines)
+        if not found:
+            return self, True  # a comment
+        name = next((line[6:].strip() for line in reversed(lines) if line.startswith(b"event:")), b"")
+        try:
+            after = self.after(found[0], name) if len(found) == 1 else None
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            after = None
+        return (self, False) if after is None else (after, True)
+
+    def takes(self, answer: bytes) -> bool:
+        """Whether clients accept this whole answer unchanged."""
+        try:
+            calls = self.calls_in(answer)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            return False
+        return calls is not None and self.blocks.ids.are_new(calls)
+
+    def after(self, payload: bytes, name: bytes, /) -> Self | None:
+        """The state after the event of that name; None if clients do not accept it."""
+        raise NotImplementedError
+
+    def calls_in(self, answer: bytes) -> tuple[str, ...] | None:
+        """The ids of the calls in a whole answer; None if clients do not accept it."""
+        raise NotImplementedError
+
+    def go_on(self) -> Events:
+        """The writer of the rest of the stream."""
         raise NotImplementedError
