@@ -521,7 +521,7 @@ class MessageEvents(Events, frozen=True, kw_only=True):
 
     def advance(self, piece: Piece) -> tuple[Self, bytes]:
         """The events for the next piece."""
-        if not (isinstance(piece, ReasoningDelta) and piece.sealed and self.blocks.calling is None):
+        if not (isinstance(piece, ReasoningDelta) and piece.sealed and self.blocks.held is None):
             return super().advance(piece)
         events, opening = self.begin()
         blocks, sealed = _sealed(events.blocks, unsealed_blocks(piece.sealed), told=not piece.text)
@@ -703,8 +703,9 @@ class PassedMessage(Passed, frozen=True, kw_only=True):
     def _opened(self, block: _Block) -> Self | None:
         blocks, kind = self.blocks, _KINDS.get(block.type)
         # A block of another kind is passed on whole; forge never writes into it.
-        opened = None if kind is None else Block(kind=kind, number=blocks.count)
-        if block.type == "tool_use":
+        call = blocks.calls if kind == "call" else -1
+        opened = None if kind is None else Block(kind=kind, number=blocks.count, call=call)
+        if kind == "call":
             ids, given = blocks.ids.of(block.id, blocks.calls)
             # The input must come in deltas: some clients read it only there.
             if given != block.id or not block.name or block.input:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from stages.effect import RawCall, Reply, Usage
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
-from stages.wire.deltas import CallStarted, Ended
+from stages.wire.deltas import Ended
 from stages.wire.sampling import Sampling
 from stages.wire.server.decoding import (
     BadRequest,
@@ -653,8 +653,7 @@ class PassedChat(Passed, frozen=True, kw_only=True):
             return None
         ids, given = blocks.ids.of(call.id, call.index)
         begun = Block(kind="call", number=call.index, call=call.index, id=given)
-        calling = CallStarted(index=call.index, id=given)
-        grown = replace(blocks, ids=ids, open=begun, calling=calling, calls=call.index + 1)
+        grown = replace(blocks, ids=ids, open=begun, calls=call.index + 1)
         return replace(self, blocks=grown) if given == call.id else None
 
     def calls_in(self, answer: bytes) -> tuple[str, ...] | None:

@@ -89,9 +89,9 @@ def event(payload: object, name: str = "") -> bytes:
 
 # Blocks: a reply as a sequence of parts, for protocols whose streams have only one part open at a time.
 #
-# Reasoning, text and each call are blocks. Text and reasoning are written as they arrive. Once a call has begun,
-# everything else is held until the reply ends: the call's arguments may still grow, and a closed block cannot be opened
-# again. So the first call streams, and later ones follow at the end, in order.
+# Reasoning, text and each call are blocks. Text and reasoning are written as they arrive. From the first call on,
+# everything is held until the reply ends: the pieces of several calls may come by turns, and a closed block cannot be
+# opened again.
 
 BlockKind = Literal["reasoning", "text", "call"]
 
@@ -140,8 +140,6 @@ class Blocks(Struct, frozen=True, kw_only=True):
     open: Block | None = None
     said: tuple[bytes, ...] = ()
     """The text of the open block so far."""
-    calling: CallStarted | None = None
-    """The call being written. Its block opens with its first arguments, because until then its name may grow."""
     held: _Held = None
     count: int = 0
     calls: int = 0
@@ -156,18 +154,13 @@ _Written = tuple[Blocks, tuple[BlockEvent, ...]]
 
 def advance_blocks(blocks: Blocks, piece: Piece) -> _Written:
     """The state after the next piece, and what to write. `Ended` closes the open block and writes the held pieces."""
-    calling = blocks.calling
     match piece:
-        case TextDelta(text=text) if calling is None:
+        case TextDelta(text=text) if blocks.held is None:
             return _grown(blocks, "text", text)
-        case ReasoningDelta(text=text) if calling is None:
+        case ReasoningDelta(text=text) if blocks.held is None:
             return _grown(blocks, "reasoning", text)
-        case CallStarted() if calling is None or (calling.index == piece.index and not _is_written(blocks)):
-            return replace(blocks, calling=piece), ()
-        case CallStarted(index=index) if calling is not None and calling.index == index:
-            return blocks, ()
-        case CallDelta(index=index, arguments=more) if calling is None or calling.index == index:
-            return _grown(replace(blocks, calling=calling or CallStarted(index=index)), "call", more)
+        case CallDelta(index=index, arguments=more) if blocks.open is not None and blocks.open.call == index:
+            return _grown(blocks, "call", more)  # the backend's own events began this call
         case TextDelta() | ReasoningDelta() | CallStarted() | CallDelta():
             return replace(blocks, held=(blocks.held, piece)), ()
         case Ended():
@@ -176,30 +169,21 @@ def advance_blocks(blocks: Blocks, piece: Piece) -> _Written:
             assert_never(piece)
 
 
-def _is_written(blocks: Blocks) -> bool:
-    return blocks.open is not None and blocks.open.kind == "call"
-
-
 def _grown(blocks: Blocks, kind: BlockKind, text: str) -> _Written:
     """The state with more text in a block of that kind, opened if another kind is open."""
     if not text:
         return blocks, ()
     before: tuple[BlockEvent, ...] = ()
     if blocks.open is None or blocks.open.kind != kind:
-        blocks, before = _opened(blocks, kind)
+        blocks, before = _opened(blocks, Block(kind=kind, number=blocks.count))
     if blocks.open is None:
         return blocks, before
     grown = BlockGrown(block=blocks.open, text=text)
     return replace(blocks, said=appended(blocks.said, text.encode())), (*before, grown)
 
 
-def _opened(blocks: Blocks, kind: BlockKind) -> _Written:
+def _opened(blocks: Blocks, block: Block) -> _Written:
     blocks, before = close_block(blocks)
-    block = Block(kind=kind, number=blocks.count)
-    if kind == "call" and blocks.calling is not None:
-        ids, made = blocks.ids.of(blocks.calling.id, blocks.calls)
-        block = replace(block, call=blocks.calls, name=blocks.calling.name, id=made)
-        blocks = replace(blocks, ids=ids, calls=blocks.calls + 1)
     return replace(blocks, open=block, count=blocks.count + 1), (*before, BlockOpened(block=block))
 
 
@@ -219,9 +203,6 @@ def _ended(blocks: Blocks) -> _Written:
         blocks, more = written
         events.extend(more)
 
-    if blocks.calling is not None and not _is_written(blocks):
-        add(_opened(blocks, "call"))
-    add(close_block(blocks))
     pieces: list[Piece] = [Ended()]
     while blocks.held is not None:
         before, piece = blocks.held
@@ -229,11 +210,13 @@ def _ended(blocks: Blocks) -> _Written:
         blocks = replace(blocks, held=before)
     held = gather_reply(reversed(pieces))
     if isinstance(held, Reply):
-        blocks = replace(blocks, calling=None)
         add(_grown(blocks, "reasoning", held.reasoning))
         add(_grown(blocks, "text", held.text))
-        for number, call in enumerate(held.calls):
-            add(_opened(replace(blocks, calling=CallStarted(index=number, name=call.name, id=call.id)), "call"))
+        for call in held.calls:
+            ids, made = blocks.ids.of(call.id, blocks.calls)
+            block = Block(kind="call", number=blocks.count, call=blocks.calls, name=call.name, id=made)
+            blocks = replace(blocks, ids=ids, calls=blocks.calls + 1)
+            add(_opened(blocks, block))
             add(_grown(blocks, "call", call.arguments))
     add(close_block(blocks))
     return blocks, tuple(events)
