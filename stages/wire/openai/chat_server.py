@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from stages.effect import RawCall, Reply, Usage
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
 from stages.wire.deltas import Ended
-from stages.wire.sampling import Sampling
 from stages.wire.server.decoding import (
     BadRequest,
     MessagePart,
@@ -306,6 +305,7 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
         raise BadRequest("it must be at least 1", "n")
     history, foreign = decode_history(asked.messages)
     tools, other = decode_tools(asked.tools)
+    newer = {} if asked.max_completion_tokens is None else {"max_tokens": "max_completion_tokens"}
     return ServerRequest(
         protocol="chat",
         body=body,
@@ -314,7 +314,7 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
         tools=tools,
         choice=checked_choice(decode_choice(asked.tool_choice), tools),
         parallel=asked.parallel_tool_calls is not False,
-        sampling=_sampling(asked),
+        sampling=sampling(asked, newer),
         stream=bool(asked.stream),
         usage_in_stream=bool(asked.stream_options and asked.stream_options.include_usage),
         format=_format(asked.response_format),
@@ -322,24 +322,6 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
         n=asked.n or 1,
         logprobs=bool(asked.logprobs),
         foreign=(*foreign, *other, *_untold(asked)),
-    )
-
-
-def _sampling(asked: _Request) -> Sampling:
-    newer = asked.max_completion_tokens is not None
-    stops = (asked.stop,) if isinstance(asked.stop, str) else asked.stop or ()
-    return sampling(
-        {"max_tokens": "max_completion_tokens" if newer else "max_tokens"},
-        temperature=asked.temperature,
-        top_p=asked.top_p,
-        top_k=asked.top_k,
-        min_p=asked.min_p,
-        repeat_penalty=asked.repeat_penalty,
-        presence_penalty=asked.presence_penalty,
-        frequency_penalty=asked.frequency_penalty,
-        seed=asked.seed,
-        stop=stops,
-        max_tokens=asked.max_completion_tokens if newer else asked.max_tokens,
     )
 
 

@@ -369,12 +369,7 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
         tools=tools,
         choice=checked_choice(decode_choice(asked.tool_choice, names), tools),
         parallel=asked.parallel_tool_calls is not False,
-        sampling=sampling(
-            {"max_tokens": "max_output_tokens"},
-            temperature=asked.temperature,
-            top_p=asked.top_p,
-            max_tokens=asked.max_output_tokens,
-        ),
+        sampling=sampling(asked, {"max_tokens": "max_output_tokens"}),
         stream=bool(asked.stream),
         usage_in_stream=True,
         format=_format(asked.text.format if asked.text else None),
