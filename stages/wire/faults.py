@@ -24,9 +24,10 @@ The three bytes `{},` take a hundred when decoded. Log-probabilities of thousand
 does any reply with code in it.
 """
 
-_STATUS = {
+ERROR_STATUS = {
     "invalid_request_error": 400,
     "authentication_error": 401,
+    "billing_error": 402,
     "permission_error": 403,
     "not_found_error": 404,
     "request_too_large": 413,
@@ -35,7 +36,7 @@ _STATUS = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
-"""The status of each error type: https://platform.claude.com/docs/en/api/errors."""
+"""The status of each type of error in Anthropic's API: https://platform.claude.com/docs/en/api/errors."""
 
 
 def malformed(detail: str, body: bytes) -> Fault:
@@ -127,7 +128,7 @@ def reported_fault(error: Raw) -> Fault:
         said = _error_in(raw)
     except msgspec.DecodeError:
         said = _Error(message=cut_body(raw))
-    status = said.code if isinstance(said.code, int) and 400 <= said.code < 600 else _STATUS.get(said.type or "")
+    status = said.code if isinstance(said.code, int) and 400 <= said.code < 600 else ERROR_STATUS.get(said.type or "")
     words = ": ".join(filter(None, (said.type, (said.message or "")[:300]))) or "no reason"
     return Fault(kind="reported", detail=f"the server reports an error: {words}", status=status, body=cut_body(raw))
 

@@ -12,6 +12,7 @@ from stages.message import Assistant, Message, Status, System, Tool, ToolCall, U
 from stages.repair.decoding import decode
 from stages.wire.anthropic.messages import sealed_blocks, unsealed_blocks
 from stages.wire.deltas import Ended, Piece, ReasoningDelta
+from stages.wire.faults import ERROR_STATUS
 from stages.wire.openai.chat import arguments_text
 from stages.wire.server.decoding import (
     BadRequest,
@@ -289,17 +290,7 @@ _encode = msgspec.json.Encoder().encode
 
 # Errors of Anthropic's API: https://platform.claude.com/docs/en/api/errors.
 
-_TYPES = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    402: "billing_error",
-    403: "permission_error",
-    404: "not_found_error",
-    413: "request_too_large",
-    429: "rate_limit_error",
-    504: "timeout_error",
-    529: "overloaded_error",
-}
+_TYPES = {status: kind for kind, status in ERROR_STATUS.items()}
 
 _THREAD = "thread_unsupported_request"
 """The code on which the official clients send the whole conversation instead of a thread."""
