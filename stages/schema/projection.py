@@ -225,7 +225,7 @@ def _array_rules(schema: SchemaPart, inner: Inner) -> Supported:
 
 
 def self_referring(definitions: dict[str, Json]) -> list[str]:
-    """The definitions that close a cycle of such references: replacing them leaves none. Linear in the references."""
+    """The definitions that close a cycle of left recursion: replacing them leaves none. Linear in the references."""
     found, done = set[str](), set[str]()
     for start, part in definitions.items():
         # The definitions from the start to the one looked at, each with the references that are not followed yet.

@@ -259,7 +259,7 @@ class Decoder(Struct, frozen=True, kw_only=True):
         return payloads(lines)
 
     def read(self, payload: bytes) -> tuple[Self, StreamRead]:
-        """The decoder after the next payload, and what it adds. msgspec.DecodeError if that is not of the protocol."""
+        """The decoder after the next payload, and what it adds. Raises msgspec.DecodeError for an invalid payload."""
         raise NotImplementedError
 
     def ended(self) -> Ended | None:

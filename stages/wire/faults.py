@@ -68,7 +68,7 @@ _A = TypeVar("_A", bound=Answer)
 def decoded_reply(
     decoder: msgspec.json.Decoder[_A], body: bytes, kind: str, reply_of: Callable[[_A, bytes], Reply | Fault]
 ) -> Reply | Fault:
-    """The reply that `reply_of` makes of the decoded body; a Fault for any other body than an answer of this `kind`."""
+    """The reply that `reply_of` makes of the decoded body; a Fault if the body is not an answer of this `kind`."""
     if (fault := too_many_objects(body)) is not None:
         return fault
     try:

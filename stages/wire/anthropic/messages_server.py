@@ -505,7 +505,7 @@ class MessageEvents(Events, frozen=True, kw_only=True):
 
     def advance(self, piece: Piece) -> tuple[Self, bytes]:
         """The events for the next piece."""
-        if not (isinstance(piece, ReasoningDelta) and piece.sealed and self.blocks.held is None):
+        if not (isinstance(piece, ReasoningDelta) and piece.sealed) or self.blocks.holding:
             return super().advance(piece)
         events, opening = self.begin()
         blocks, sealed = _sealed(events.blocks, unsealed_blocks(piece.sealed), told=not piece.text)

@@ -91,7 +91,7 @@ def event(payload: object, name: str = "") -> bytes:
 #
 # Reasoning, text and each call are blocks. Text and reasoning are written as they arrive. From the first call on,
 # everything is held until the reply ends: the pieces of several calls may come by turns, and a closed block cannot be
-# opened again.
+# opened again. Only a call that the backend's own events began, before forge took over, grows in place.
 
 BlockKind = Literal["reasoning", "text", "call"]
 
@@ -144,6 +144,11 @@ class Blocks(Struct, frozen=True, kw_only=True):
     count: int = 0
     calls: int = 0
 
+    @property
+    def holding(self) -> bool:
+        """Whether text and reasoning are held, because a call has begun."""
+        return self.held is not None or (self.open is not None and self.open.kind == "call")
+
     def of(self, envelope: Envelope) -> Self:
         """The same state for that envelope, whose id came with the answer's first event."""
         return replace(self, ids=replace(self.ids, envelope=envelope))
@@ -155,12 +160,14 @@ _Written = tuple[Blocks, tuple[BlockEvent, ...]]
 def advance_blocks(blocks: Blocks, piece: Piece) -> _Written:
     """The state after the next piece, and what to write. `Ended` closes the open block and writes the held pieces."""
     match piece:
-        case TextDelta(text=text) if blocks.held is None:
+        case TextDelta(text=text) if not blocks.holding:
             return _grown(blocks, "text", text)
-        case ReasoningDelta(text=text) if blocks.held is None:
+        case ReasoningDelta(text=text) if not blocks.holding:
             return _grown(blocks, "reasoning", text)
+        case CallStarted(index=index) if index < blocks.calls:
+            return blocks, ()  # begun by the backend's own events: clients would append the name or id
         case CallDelta(index=index, arguments=more) if blocks.open is not None and blocks.open.call == index:
-            return _grown(blocks, "call", more)  # the backend's own events began this call
+            return _grown(blocks, "call", more)
         case TextDelta() | ReasoningDelta() | CallStarted() | CallDelta():
             return replace(blocks, held=(blocks.held, piece)), ()
         case Ended():
