@@ -582,7 +582,8 @@ class Judge:
                 return one
             if within[0] in _SAME_VALUE:
                 return self._alone(one, level + 1, around)
-            return self._question(one) if around and one.keys() & _PARTS else self._alone(one, level + 1)
+            costly = around and any(part.keys() & _UNEVALUATED for part in objects_in(one))
+            return self._question(one) if costly else self._alone(one, level + 1)
 
         left = _with_parts(left, inner)
         for keyword, ours in _ASKED.items():
