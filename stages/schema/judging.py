@@ -396,6 +396,9 @@ _MOST_SEARCHED = 10_000_000
 _PART, _PATTERN, _ENUM = "forge:part", "forge:pattern", "forge:enum"
 """Keywords of ours, whose questions come back here."""
 
+_ALONE = "forge:alone"
+"""Where a part is in the schema with which it is compiled."""
+
 _ASKED = {"pattern": _PATTERN, "enum": _ENUM}
 """The keywords that two of them replace."""
 
@@ -510,17 +513,19 @@ class Judge:
     def _compiled(self, schema: dict[str, Json]) -> "Validator":
         from jsonschema_rs import ValidationError, validator_for  # noqa: PLC0415 - it takes longer to import than most of forge
 
+        # Behind a reference, as in the whole schema: a draft requires nothing of parts in places that it does not know,
+        # such as `$defs` in draft 7, so the validator must not refuse them here.
+        whole: dict[str, Json] = {"$ref": f"#/{_ALONE}", _ALONE: schema}
         try:
             return validator_for(
-                {**schema, "$schema": self.schema.draft} if self.schema.draft else schema,
+                {**whole, "$schema": self.schema.draft} if self.schema.draft else whole,
                 keywords=self._keywords if self._asking else None,
                 pattern_options=engine(around=True),
                 validate_formats=True,
                 offline=True,
             )
         except ValidationError:
-            # Invalid in its draft, in a place where that draft knows no part, such as `$defs` in draft 7.
-            return validator_for(True)
+            return validator_for(True)  # nothing in the schema leads the validator to this part
 
     @cached_property
     def _keywords(self) -> "dict[str, type[KeywordValidator]]":

@@ -148,12 +148,8 @@ def test_many_unevaluated_keywords_about_one_value_are_all_kept(
     ],
 )
 def test_a_part_that_its_draft_does_not_look_at_may_be_invalid(draft: str, part: Json) -> None:
-    schema: Json = {
-        "$schema": draft,
-        "type": "object",
-        "properties": {"a": {"anyOf": [{"$ref": "#/$defs/p"}, {"type": "null"}]}, "b": {"type": "boolean"}},
-        "$defs": {"p": part},
-    }
+    members: Json = {"a": part, "b": {"type": "boolean"}}
+    schema: Json = {"$schema": draft, "type": "object", "$ref": "#/$defs/p", "$defs": {"p": {"properties": members}}}
     result = checker(json.dumps(schema).encode())('{"a":[],"b":2}')
     assert isinstance(result, Misfit)
     assert "b" in {one.path for one in result.problems}
