@@ -268,7 +268,7 @@ class SchemaError(ValueError):
 
 
 class Compiled(Struct, frozen=True, kw_only=True):
-    """A schema with its validator, `whole`.
+    """A schema with its validator, `whole`, which is not to be asked if `rate` is None.
 
     `draft` is the dialect that it names; `documents`: parts of it are documents of their own (`$id`). `searches` has
     the costs of its patterns. `unchecked` names the parts that cost too much to check, so any value fits there. `rate`
@@ -301,17 +301,37 @@ def compiled(parameters: bytes | Raw) -> Compiled:
         unchecked.append("references that are not pointers")
     kept = {pattern: search for pattern, search in known.items() if search}
     around = any(search.around for search in kept.values())
+    bounded = not around and ways < MOST_VISITS
     return Compiled(
         root=root,
         draft=str(root.get("$schema", "")),
         documents=any(isinstance(part.get("$id"), str) for part in objects_in(root) if part is not root),
-        whole=_validator(root, around=around),
+        whole=_validator(root if bounded else _without_unevaluated(root), around=around),
         searches=kept,
         unchecked=tuple(unchecked),
-        rate=None
-        if around or ways >= MOST_VISITS
-        else 3 * (ways + _compared(root)) + sum(search.rate for search in kept.values()),
+        rate=3 * (ways + _compared(root)) + sum(search.rate for search in kept.values()) if bounded else None,
     )
+
+
+def _without_unevaluated(schema: dict[str, Json]) -> dict[str, Json]:
+    """The schema with its "unevaluated" keywords where the validator only reads them.
+
+    It copies all that they see, following references, which takes exponential time if each part refers to two.
+    """
+
+    def inner(value: Json) -> Json:
+        match value:
+            case dict():
+                return _without_unevaluated(value)
+            case list():
+                return [inner(one) for one in value]
+            case _:
+                return value
+
+    left = {keyword: inner(rule) for keyword, rule in schema.items()}
+    # Under their names there may be something else, such as the members that one of that name depends on.
+    moved = [left.pop(keyword) for keyword in _UNEVALUATED if isinstance(left.get(keyword), bool | dict)]
+    return {**left, "contentSchema": {"allOf": moved}} if moved else left
 
 
 def _compared(root: dict[str, Json]) -> int:
