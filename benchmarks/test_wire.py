@@ -20,8 +20,10 @@ ENCODERS: dict[str, Callable[[History], tuple[Raw, ...]]] = {
     "openai": lambda whole: openai.encode_messages(openai.encode_history(whole)),
     "ollama": lambda whole: openai.encode_messages(ollama.encode_history(whole)),
     "anthropic": lambda whole: openai.encode_messages(anthropic.encode_history(whole)),
-    "prompted json": lambda whole: openai.encode_messages(prompted.encode_history(whole, "# Tools")),
-    "prompted xml": lambda whole: openai.encode_messages(prompted.encode_history(whole, "# Tools", prompted.XML)),
+    "prompted json": lambda whole: openai.encode_messages(openai.encode_history(prompted.as_text(whole, "# Tools"))),
+    "prompted xml": lambda whole: openai.encode_messages(
+        openai.encode_history(prompted.as_text(whole, "# Tools", prompted.XML))
+    ),
 }
 
 

@@ -268,7 +268,7 @@ class SchemaError(ValueError):
 
 
 class Compiled(Struct, frozen=True, kw_only=True):
-    """A schema with its validator, `whole`.
+    """A schema with its validator, `whole`, which is not to be asked if `rate` is None.
 
     `draft` is the dialect that it names; `documents`: parts of it are documents of their own (`$id`). `searches` has
     the costs of its patterns. `unchecked` names the parts that cost too much to check, so any value fits there. `rate`
@@ -301,17 +301,37 @@ def compiled(parameters: bytes | Raw) -> Compiled:
         unchecked.append("references that are not pointers")
     kept = {pattern: search for pattern, search in known.items() if search}
     around = any(search.around for search in kept.values())
+    bounded = not around and ways < MOST_VISITS
     return Compiled(
         root=root,
         draft=str(root.get("$schema", "")),
         documents=any(isinstance(part.get("$id"), str) for part in objects_in(root) if part is not root),
-        whole=_validator(root, around=around),
+        whole=_validator(root if bounded else _without_unevaluated(root), around=around),
         searches=kept,
         unchecked=tuple(unchecked),
-        rate=None
-        if around or ways >= MOST_VISITS
-        else 3 * (ways + _compared(root)) + sum(search.rate for search in kept.values()),
+        rate=3 * (ways + _compared(root)) + sum(search.rate for search in kept.values()) if bounded else None,
     )
+
+
+def _without_unevaluated(schema: dict[str, Json]) -> dict[str, Json]:
+    """The schema with its "unevaluated" keywords where the validator only reads them.
+
+    It copies all that they see, following references, which takes exponential time if each part refers to two.
+    """
+
+    def inner(value: Json) -> Json:
+        match value:
+            case dict():
+                return _without_unevaluated(value)
+            case list():
+                return [inner(one) for one in value]
+            case _:
+                return value
+
+    left = {keyword: inner(rule) for keyword, rule in schema.items()}
+    # Under their names there may be something else, such as the members that one of that name depends on.
+    moved = [left.pop(keyword) for keyword in _UNEVALUATED if isinstance(left.get(keyword), bool | dict)]
+    return {**left, "contentSchema": {"allOf": moved}} if moved else left
 
 
 def _compared(root: dict[str, Json]) -> int:
@@ -387,22 +407,31 @@ def _explained(error: "ValidationError") -> str:
 _DEEPEST = 150
 """Maximum depth of nested questions, because each takes some of the interpreter's stack."""
 
-_INLINED, _NESTED, _JUDGED_LEVELS = 100, 3, 100
-"""Maximum number of copied references, of nested "unevaluated" parts, and maximum depth (`_alone`)."""
+_INLINED, _JUDGED_LEVELS = 100, 100
+"""Maximum number of copied references, and maximum depth (`_alone`)."""
 
 _MOST_SEARCHED = 10_000_000
 """Maximum units for all patterns in one check."""
 
-_REFERENCE, _PATTERN, _ENUM = "forge:reference", "forge:pattern", "forge:enum"
+_PART, _PATTERN, _ENUM = "forge:part", "forge:pattern", "forge:enum"
 """Keywords of ours, whose questions come back here."""
+
+_ALONE = "forge:alone"
+"""Where a part is in the schema with which it is compiled."""
 
 _ASKED = {"pattern": _PATTERN, "enum": _ENUM}
 """The keywords that two of them replace."""
 
-_ANY: dict[str, Json] = {"additionalProperties": True, "items": True}
+_EVALUATING: dict[str, dict[str, Json]] = {
+    "unevaluatedProperties": {"additionalProperties": {}},
+    "unevaluatedItems": {"items": {}},
+}
+"""Parts that any value fits, and that evaluate all that a part with the keyword evaluates."""
+
+_ANY: dict[str, Json] = {"additionalProperties": {}, "items": {}}
 """A part that any value fits, with all of it evaluated."""
 
-_LEFT_OUT = _DEFINITIONS | {_REFERENCE, _PATTERN, _ENUM, "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"}
+_LEFT_OUT = _DEFINITIONS | {_PART, _PATTERN, _ENUM, "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"}
 
 
 class _Unfit(Exception):  # noqa: N818 - a verdict: a keyword of ours raises it for a value that does not fit
@@ -423,6 +452,7 @@ class Judge:
         self._inlined = _INLINED
         self._waiting = 0
         self._asking = False
+        self._asked: list[Json] = []
         # By ids of part and value. The value is stored, too, so that its id is not reused.
         self._verdicts: dict[tuple[int, int], tuple[object, bool]] = {}
         self._validators: dict[int, Validator] = {}
@@ -501,28 +531,34 @@ class Judge:
         return found
 
     def _compiled(self, schema: dict[str, Json]) -> "Validator":
-        from jsonschema_rs import validator_for  # noqa: PLC0415 - it takes longer to import than most of forge
+        from jsonschema_rs import ValidationError, validator_for  # noqa: PLC0415 - it takes longer to import than most of forge
 
-        return validator_for(
-            {**schema, "$schema": self.schema.draft} if self.schema.draft else schema,
-            keywords=self._keywords if self._asking else None,
-            pattern_options=engine(around=True),
-            validate_formats=True,
-            offline=True,
-        )
+        # Behind a reference, as in the whole schema: a draft requires nothing of parts in places that it does not know,
+        # such as `$defs` in draft 7, so the validator must not refuse them here.
+        whole: dict[str, Json] = {"$ref": f"#/{_ALONE}", _ALONE: schema}
+        try:
+            return validator_for(
+                {**whole, "$schema": self.schema.draft} if self.schema.draft else whole,
+                keywords=self._keywords if self._asking else None,
+                pattern_options=engine(around=True),
+                validate_formats=True,
+                offline=True,
+            )
+        except ValidationError:
+            return validator_for(True)  # nothing in the schema leads the validator to this part
 
     @cached_property
     def _keywords(self) -> "dict[str, type[KeywordValidator]]":
         # Weak, because the garbage collector cannot see a cycle that goes through the validator.
         judge = ref(self)
 
-        class Reference:
-            def __init__(self, parent_schema: object, value: str, schema_path: object) -> None:  # noqa: ARG002 - not ours
-                self._target = None if (asked := judge()) is None else at_pointer(asked.schema.root, value)
+        class Part:
+            def __init__(self, parent_schema: object, value: int, schema_path: object) -> None:  # noqa: ARG002 - not ours
+                self._part = None if (asked := judge()) is None else asked._asked[value]  # noqa: SLF001 - its own keyword
 
             def validate(self, instance: object) -> None:
                 asked = judge()
-                if asked is None or not asked.fits(self._target, instance):
+                if asked is None or not asked.fits(self._part, instance):
                     raise _Unfit
 
         class Pattern:
@@ -542,49 +578,68 @@ class Judge:
                 if canonical_value(instance) not in self._options:
                     raise _Unfit
 
-        return {_REFERENCE: Reference, _PATTERN: Pattern, _ENUM: Enum}
+        return {_PART: Part, _PATTERN: Pattern, _ENUM: Enum}
 
-    def _alone(self, part: dict[str, Json], nested: int = 0, level: int = 0) -> dict[str, Json]:
+    def _alone(self, part: dict[str, Json], level: int = 0, beside: frozenset[str] = frozenset()) -> dict[str, Json]:
         """The part by itself, with keywords of ours for its references, patterns and enums.
 
-        `nested` counts the parts around it with an "unevaluated" keyword about the same value. Such a keyword must see
-        what a reference evaluates, so references inside it are replaced by copies.
+        `beside` are the "unevaluated" keywords around it about the same value, which must see what it evaluates. So
+        references in it are replaced by copies. The validator checks the parts beside such a keyword several times,
+        which takes exponential time if they contain such keywords, too. So these are asked about: a part with such a
+        keyword evaluates all if it fits, and a part about members or items evaluates nothing that matters here.
         """
-        nested += bool(part.keys() & _UNEVALUATED)
-        if nested > _NESTED or level > _JUDGED_LEVELS:
-            return _ANY
+        if level > _JUDGED_LEVELS:
+            return {**self._question(part), **_ANY}
         left = {keyword: rule for keyword, rule in part.items() if keyword not in _LEFT_OUT}
         if self._overriding and "$ref" in part:
             left = {"$ref": part["$ref"]}
+        further: list[Json] = []
+        own = _UNEVALUATED & left.keys()
+        if beside and own >= beside:
+            return {**self._question(part), **_ANY}
+        if beside and own:
+            further = [self._question(part), *(_EVALUATING[keyword] for keyword in own)]
+            left = {keyword: rule for keyword, rule in left.items() if keyword not in own}
+        around = beside - own or own
 
         def inner(within: SchemaPath, one: Json) -> Json:
-            return self._alone(one, 0 if within[0] in _INNER else nested, level + 1) if isinstance(one, dict) else one
+            if not isinstance(one, dict):
+                return one
+            if within[0] in _SAME_VALUE:
+                return self._alone(one, level + 1, around)
+            costly = around and any(part.keys() & _UNEVALUATED for part in objects_in(one))
+            return self._question(one) if costly else self._alone(one, level + 1)
 
         left = _with_parts(left, inner)
-        for keyword, own in _ASKED.items():
+        for keyword, ours in _ASKED.items():
             if keyword in left:
-                left[own] = left.pop(keyword)
+                left[ours] = left.pop(keyword)
                 self._asking = True
-        referred = [
-            self._referred(rule, nested, level) if keyword == "$ref" else _ANY
+        further += [
+            self._referred(rule, level, around) if keyword == "$ref" else _ANY
             for keyword in ("$ref", "$dynamicRef", "$recursiveRef")
             if (rule := left.pop(keyword, None)) is not None
         ]
         conjuncts = left.get("allOf")
-        return {**left, "allOf": [*(conjuncts if isinstance(conjuncts, list) else []), *referred]} if referred else left
+        return {**left, "allOf": [*(conjuncts if isinstance(conjuncts, list) else []), *further]} if further else left
 
-    def _referred(self, reference: Json, nested: int, level: int) -> Json:
+    def _referred(self, reference: Json, level: int, beside: frozenset[str]) -> Json:
         """The part in place of the reference: a keyword of ours, a copy, or one that any value fits."""
         if self.schema.documents or not is_pointer(reference):
             return _ANY
-        if not nested:
-            self._asking = True
-            return {_REFERENCE: reference}
-        if not self._inlined:
-            return _ANY
-        self._inlined -= 1
         target = at_pointer(self.schema.root, reference)
-        return self._alone(target, nested, level + 1) if isinstance(target, dict) else target
+        if not beside or not isinstance(target, dict):
+            return self._question(target)
+        if not self._inlined:
+            return {**self._question(target), **_ANY}
+        self._inlined -= 1
+        return self._alone(target, level + 1, beside)
+
+    def _question(self, part: Json) -> dict[str, Json]:
+        """A keyword of ours that asks whether the value fits that part."""
+        self._asking = True
+        self._asked.append(part)
+        return {_PART: len(self._asked) - 1}
 
 
 # The parts of a schema that apply to each place in a value.

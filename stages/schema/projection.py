@@ -1,7 +1,7 @@
 """Schemas reduced to what a server's grammar or strict mode supports, without excluding any value that they allow."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Literal, assert_never
 
@@ -225,56 +225,33 @@ def _array_rules(schema: SchemaPart, inner: Inner) -> Supported:
 
 
 def self_referring(definitions: dict[str, Json]) -> list[str]:
-    """The names of the definitions that are left-recursive. Linear in the number of references."""
-    leads = {name: _leads(part) & definitions.keys() for name, part in definitions.items()}
-    back: dict[str, set[str]] = {name: set() for name in definitions}
-    for name, further in leads.items():
-        for one in further:
-            back[one].add(name)
-    found: set[str] = set()
-    seen: set[str] = set()
-    # Kosaraju's algorithm: the definitions reached backwards from the last one finished refer to one another.
-    for name in reversed([one for start in _left_last(definitions, leads) for one in start]):
-        together = _reached(name, back, seen)
-        if len(together) > 1 or name in leads[name]:
-            found |= together
+    """The definitions that close a cycle of left recursion: replacing them leaves none. Linear in the references."""
+    found, done = set[str](), set[str]()
+    for start, part in definitions.items():
+        # The definitions from the start to the one looked at, each with the references that are not followed yet.
+        path = {} if start in done else {start: _leads(part)}
+        while path:
+            name, left = next(reversed(path.items()))
+            for further in left:
+                if further in path:
+                    found.add(further)
+                elif further in definitions and further not in done:
+                    path[further] = _leads(definitions[further])
+                    break
+            else:
+                done.add(name)
+                del path[name]
     return [name for name in definitions if name in found]
 
 
-def _leads(part: Json) -> set[str]:
+def _leads(part: Json) -> Iterator[str]:
     """The definitions that the part refers to directly, or in alternatives."""
-    if not isinstance(part, dict):
-        return set()
-    target, branches = part.get("$ref"), part.get("anyOf")
-    own = {target.removeprefix("#/$defs/")} if isinstance(target, str) else set()
-    return own.union(*map(_leads, branches)) if isinstance(branches, list) else own
-
-
-def _left_last(names: Mapping[str, Json], leads: Mapping[str, set[str]]) -> Iterator[list[str]]:
-    """For each depth-first walk along the references, its names in the order in which they are finished."""
-    seen: set[str] = set()
-    for start in names:
-        left = list[str]()
-        todo = [(start, False)]
-        while todo:
-            name, done = todo.pop()
-            if done:
-                left.append(name)
-            elif name not in seen:
-                seen.add(name)
-                todo += [(name, True), *((further, False) for further in leads[name] - seen)]
-        yield left
-
-
-def _reached(name: str, leads: Mapping[str, set[str]], seen: set[str]) -> set[str]:
-    """The names reached that were not in `seen`, and are now."""
-    reached, todo = set[str](), [name]
-    while todo:
-        if (one := todo.pop()) not in seen:
-            seen.add(one)
-            reached.add(one)
-            todo += leads[one] - seen
-    return reached
+    if isinstance(part, dict):
+        target, branches = part.get("$ref"), part.get("anyOf")
+        if isinstance(target, str):
+            yield target.removeprefix("#/$defs/")
+        for branch in branches if isinstance(branches, list) else ():
+            yield from _leads(branch)
 
 
 # `allOf` merged into one part, for grammars without conjunctions. The result accepts the same values or more.

@@ -1,13 +1,15 @@
 """Deltas: the increments of a streamed reply, and how the wires' decoders read them from bytes."""
 
 from collections.abc import Iterable
-from typing import Protocol, Self, TypeVar, assert_never
+from typing import Self, assert_never
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stages import reasoning
 from stages.effect import Fault, RawCall, Reply, TokenProbability, Usage
-from stages.wire.faults import too_many_objects
+from stages.wire.faults import malformed, too_many_objects
 
 # For observers: the state only sees the whole reply.
 
@@ -217,47 +219,49 @@ def payloads(lines: Iterable[bytes]) -> tuple[bytes, ...]:
 StreamRead = tuple[Piece | Fault, ...]
 """What a decoder read. After `Ended` or a Fault, ignore the rest."""
 
-
-class Decoder(Protocol):
-    """The state of reading one reply's stream, as a value."""
-
-    def advance(self, chunk: bytes) -> tuple["Decoder", StreamRead]:
-        """The decoder after the next bytes, and what they add."""
-        ...
-
-    def finish(self) -> StreamRead:
-        """What the end of the stream adds; empty if it ended too early."""
-        ...
-
-
 LINE_LIMIT = 16 * 1024 * 1024
 """Maximum bytes of one line of a stream: a server may send the whole reply in one."""
 
 
-class _Reader(Protocol):
-    """A decoder that reads payloads one by one."""
+class Decoder(Struct, frozen=True, kw_only=True):
+    """The state of reading one reply's stream, as a value. Each protocol has a subclass."""
 
-    @property
-    def lines(self) -> Lines:
-        """The stream split into lines so far."""
-        ...
+    lines: Lines = Lines()
+
+    def advance(self, chunk: bytes) -> tuple[Self, StreamRead]:
+        """The decoder after the next bytes, and what they add."""
+        lines, ended = self.lines.advance(chunk)
+        return self._read_all(lines, ended)
+
+    def finish(self) -> StreamRead:
+        """What the end of the stream adds: the last line may be incomplete until then."""
+        after, pieces = self._read_all(Lines(), self.lines.finish())
+        ended = after.ended()
+        return pieces if ended is None else (*pieces, ended)
+
+    def _read_all(self, lines: Lines, ended: Iterable[bytes]) -> tuple[Self, StreamRead]:
+        """The decoder after these lines have ended, and what they add; last, the fault for an overlong line."""
+        after, pieces = replace(self, lines=lines), list[Piece | Fault]()
+        for payload in self.payloads(ended):
+            if (fault := too_many_objects(payload)) is not None:
+                return after, (*pieces, fault)
+            try:
+                after, added = after.read(payload)
+                pieces += added
+            except msgspec.DecodeError as error:
+                pieces.append(malformed(f"invalid event in the stream: {error}", payload))
+        if lines.size > LINE_LIMIT:
+            pieces.append(Fault(kind="too_large", detail=f"a line of the stream has more than {LINE_LIMIT} bytes"))
+        return after, tuple(pieces)
+
+    def payloads(self, lines: Iterable[bytes]) -> Iterable[bytes]:
+        """The JSON in these lines."""
+        return payloads(lines)
 
     def read(self, payload: bytes) -> tuple[Self, StreamRead]:
-        """The decoder after the next payload, and what it adds."""
-        ...
+        """The decoder after the next payload, and what it adds. Raises msgspec.DecodeError for an invalid payload."""
+        raise NotImplementedError
 
-
-_R = TypeVar("_R", bound=_Reader)
-
-
-def read_all(reader: _R, payloads: Iterable[bytes]) -> tuple[_R, StreamRead]:
-    """The reader after these payloads, and what they add; last, the fault for an overlong line."""
-    pieces: list[Piece | Fault] = []
-    for payload in payloads:
-        if (fault := too_many_objects(payload)) is not None:
-            return reader, (*pieces, fault)
-        reader, added = reader.read(payload)
-        pieces += added
-    if reader.lines.size > LINE_LIMIT:
-        pieces.append(Fault(kind="too_large", detail=f"a line of the stream has more than {LINE_LIMIT} bytes"))
-    return reader, tuple(pieces)
+    def ended(self) -> Ended | None:
+        """The end of a reply whose stream ended without the protocol's last event; None if it ended too early."""
+        return None

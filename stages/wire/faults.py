@@ -1,12 +1,14 @@
 """Faults in a server's answer: errors reported under status 200 or in a stream, and prompts that are too long."""
 
 import re
+from collections.abc import Callable
+from typing import TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
 
 from stages._later import LazyPattern
-from stages.effect import Fault
+from stages.effect import Fault, Reply
 from stages.repair.decoding import decode
 
 BODY_KEPT = 2000
@@ -22,9 +24,10 @@ The three bytes `{},` take a hundred when decoded. Log-probabilities of thousand
 does any reply with code in it.
 """
 
-_STATUS = {
+ERROR_STATUS = {
     "invalid_request_error": 400,
     "authentication_error": 401,
+    "billing_error": 402,
     "permission_error": 403,
     "not_found_error": 404,
     "request_too_large": 413,
@@ -33,7 +36,7 @@ _STATUS = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
-"""The status of each error type: https://platform.claude.com/docs/en/api/errors."""
+"""The status of each type of error in Anthropic's API: https://platform.claude.com/docs/en/api/errors."""
 
 
 def malformed(detail: str, body: bytes) -> Fault:
@@ -53,6 +56,29 @@ def too_many_objects(body: bytes) -> Fault | None:
     return Fault(kind="too_large", detail=f"the server's answer has more than {_OBJECTS_LIMIT} JSON objects and arrays")
 
 
+class Answer(Struct):
+    """An answer of any protocol, or an event of its stream: it may report an error, under whatever status."""
+
+    error: Raw = Raw(b"null")
+
+
+_A = TypeVar("_A", bound=Answer)
+
+
+def decoded_reply(
+    decoder: msgspec.json.Decoder[_A], body: bytes, kind: str, reply_of: Callable[[_A, bytes], Reply | Fault]
+) -> Reply | Fault:
+    """The reply that `reply_of` makes of the decoded body; a Fault if the body is not an answer of this `kind`."""
+    if (fault := too_many_objects(body)) is not None:
+        return fault
+    try:
+        answer = decode(decoder, body)
+        reply = reply_of(answer, body) if bytes(answer.error) == b"null" else reported_fault(answer.error)
+    except msgspec.DecodeError as error:
+        return malformed(f"the server's answer is not {kind}: {error}", body)
+    return too_many_calls_fault() if isinstance(reply, Reply) and len(reply.calls) > CALLS_LIMIT else reply
+
+
 def too_many_calls_fault() -> Fault:
     """The fault for a reply with too many calls."""
     return Fault(kind="too_large", detail=f"the reply has more than {CALLS_LIMIT} tool calls")
@@ -68,11 +94,7 @@ class _Error(Struct):
     n_ctx: int = 0
 
 
-class _Body(Struct):
-    error: Raw = Raw(b"null")
-
-
-_body = msgspec.json.Decoder(_Body)
+_body = msgspec.json.Decoder(Answer)
 _error = msgspec.json.Decoder(_Error)
 _text = msgspec.json.Decoder(str)
 
@@ -106,7 +128,7 @@ def reported_fault(error: Raw) -> Fault:
         said = _error_in(raw)
     except msgspec.DecodeError:
         said = _Error(message=cut_body(raw))
-    status = said.code if isinstance(said.code, int) and 400 <= said.code < 600 else _STATUS.get(said.type or "")
+    status = said.code if isinstance(said.code, int) and 400 <= said.code < 600 else ERROR_STATUS.get(said.type or "")
     words = ": ".join(filter(None, (said.type, (said.message or "")[:300]))) or "no reason"
     return Fault(kind="reported", detail=f"the server reports an error: {words}", status=status, body=cut_body(raw))
 

@@ -18,9 +18,8 @@ from stages._later import LazyPattern
 from stages.effect import RawCall
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
 from stages.repair.decoding import decode, decode_or
+from stages.repair.json_text import json_quoted, object_members
 from stages.tool import RESPOND, ToolSpec
-from stages.wire.openai import chat as openai
-from stages.wire.openai.chat import WireMessage
 from stages.wire.valid import call_as_text, with_object_arguments
 
 FormName = Literal["json", "xml"]
@@ -237,7 +236,6 @@ _PLAIN_KEY = LazyPattern(r"[\w.-]{1,100}")
 _MARKUP = LazyPattern(r"<[^<>\s]{0,20}(?:parameter|invoke)")
 _CLOSING = "</parameter>"
 _CLOSING_WHOLE = "\n</invoke>"
-_members = msgspec.json.Decoder(dict[str, Raw])
 _any = msgspec.json.Decoder(Raw)
 
 
@@ -249,7 +247,7 @@ def _encode_call(call: ToolCall) -> str:
     from html import escape  # noqa: PLC0415 - slow to load, and only this form needs it
 
     head = f'<invoke name="{escape(call.name)}">\n'
-    given = _as_members(call.arguments)
+    given = object_members(call.arguments)
     if (
         given is not None
         and all(map(_PLAIN_KEY.compiled.fullmatch, given))
@@ -291,7 +289,7 @@ def _read_body(text: str, position: int) -> tuple[str, int] | None:
         # Valid JSON cannot contain this: newlines in strings are escaped, and tags occur only in strings.
         end = text.find(_CLOSING_WHOLE, position)
         arguments = text[position + 1 : end]
-        return (arguments, end + len(_CLOSING_WHOLE)) if end > 0 and _as_members(arguments) is not None else None
+        return (arguments, end + len(_CLOSING_WHOLE)) if end > 0 and object_members(arguments) is not None else None
     given: dict[str, str] = {}
     while key := _KEY.compiled.match(text, position):
         end = text.find(_CLOSING, key.end())
@@ -301,7 +299,7 @@ def _read_body(text: str, position: int) -> tuple[str, int] | None:
         given[key[1]] = value
         position = end + len(_CLOSING)
     end_tag = _END.compiled.match(text, position)
-    members = ",".join(f"{_quoted(name)}:{value}" for name, value in given.items())
+    members = ",".join(f"{json_quoted(name)}:{value}" for name, value in given.items())
     return ("{" + members + "}", end_tag.end()) if end_tag else None
 
 
@@ -314,15 +312,7 @@ def _read_value(value: str, typed: str) -> str | None:
             return None
     if not typed and value.startswith("\n"):
         value = value[1:].removesuffix("\n")
-    return _quoted(value)
-
-
-def _as_members(arguments: str) -> dict[str, Raw] | None:
-    return decode_or(_members, arguments, None)
-
-
-def _quoted(text: str) -> str:
-    return msgspec.json.encode(text).decode()
+    return json_quoted(value)
 
 
 XML = Form(name="xml", introduction=_XML_TOOLS, encode_calls=_encode_markup, decode_calls=_decode_markup)
@@ -331,11 +321,6 @@ FORMS: Mapping[FormName, Form] = MappingProxyType({"json": JSON, "xml": XML})
 
 
 # A history as text.
-
-
-def encode_history(history: History, tools_text: str, form: Form = JSON) -> tuple[WireMessage, ...]:
-    """The messages of a chat completions request, calls and results as text."""
-    return openai.encode_history(as_text(history, tools_text, form))
 
 
 def as_text(history: History, tools_text: str, form: Form = JSON) -> History:

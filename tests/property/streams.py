@@ -28,7 +28,9 @@ def openai(reply: Reply, cut: Cut) -> bytes:
 
 def _openai(reply: Reply, cut: Cut) -> Iterator[dict[str, Any]]:
     def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
-        return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}], "usage": None}
+        choice = {"index": 0, "delta": delta, "finish_reason": finish}
+        frame = {"id": "chatcmpl-2b", "object": "chat.completion.chunk", "created": 1_700_000_000, "model": "m"}
+        return {**frame, "choices": [choice], "usage": None}
 
     yield chunk({"role": "assistant", "content": None})
     yield from (chunk({"reasoning_content": part}) for part in cut(reply.reasoning))
@@ -85,7 +87,8 @@ def _anthropic(reply: Reply, cut: Cut) -> Iterator[dict[str, Any]]:
         parts = [] if json.loads(call.arguments) == {} else ["", *cut(call.arguments)]
         begun = {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}
         blocks.append((begun, "partial_json", parts))
-    yield {"type": "message_start", "message": {"role": "assistant", "content": [], "usage": usage}}
+    message = {"id": "msg_2b", "type": "message", "role": "assistant", "model": "m"}
+    yield {"type": "message_start", "message": {**message, "content": [], "usage": usage}}
     yield {"type": "ping"}
     for index, (begun, field, parts) in enumerate(blocks):
         yield {"type": "content_block_start", "index": index, "content_block": begun}

@@ -1,6 +1,6 @@
 """The laws of passing on: what forge writes it takes, and a stream that it goes on with adds up to the reply."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import msgspec
 import pytest
@@ -8,26 +8,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from stages.effect import Reply
+from stages.effect import Fault, Reply
 from stages.wire.anthropic.messages_server import passed_message
-from stages.wire.deltas import CallStarted, Piece, reply_pieces
+from stages.wire.deltas import reply_pieces
 from stages.wire.openai.chat_server import passed_chat
 from stages.wire.server.streams import Envelope, Events, Passed
-from tests.property.test_server_wire_laws import PROTOCOLS, Sides, envelope, replies, same
-from tests.property.test_stream_laws import RECORDED
+from tests.property.test_server_wire_laws import PROTOCOLS, Sides, envelope, replies, same, written
+from tests.property.test_stream_laws import RECORDED, SERVERS, cut, places
 
 SIDES = {name: PROTOCOLS[name] for name in ("chat", "messages")}
+BACKENDS = {"chat": SERVERS["openai"], "messages": SERVERS["anthropic"]}
 each = pytest.mark.parametrize("name", SIDES)
 BEGUN: dict[str, Callable[[Envelope], Passed]] = {"chat": passed_chat, "messages": passed_message}
 
 
-def written(events: Events, pieces: Sequence[Piece]) -> tuple[Events, list[bytes]]:
-    """The events of these pieces."""
-    stream = b""
-    for piece in pieces:
-        events, more = events.advance(piece)
-        stream += more
-    return events, [event + b"\n\n" for event in stream.split(b"\n\n")[:-1]]
+def parted(stream: bytes) -> list[bytes]:
+    """The events of a stream."""
+    return [event + b"\n\n" for event in stream.split(b"\n\n")[:-1]]
 
 
 def theirs(sides: Sides) -> Envelope:
@@ -40,23 +37,39 @@ def is_named(reply: Reply) -> bool:
 
 
 @each
-@given(reply=replies().filter(is_named), at=st.integers(0, 99))
-def test_a_stream_that_is_passed_on_to_some_place_and_gone_on_with_is_the_reply(
-    name: str, reply: Reply, at: int
-) -> None:
-    reply = replace(reply, calls=reply.calls[:1])  # of several, forge as a server holds the later ones back
-    sides, pieces = SIDES[name], reply_pieces(reply)
-    cut = at % (len(pieces) + 1)
-    # A call is written with its first arguments.
-    cut -= isinstance(pieces[cut - 1], CallStarted)
-    _, events = written(sides.server.events(theirs(sides)), pieces[:cut])
-    passed = BEGUN[name](envelope(sides, stream=True))
-    for event in events:
+@given(reply=replies().filter(is_named))
+def test_a_stream_of_forges_own_is_taken(name: str, reply: Reply) -> None:
+    sides, passed = SIDES[name], BEGUN[name](envelope(SIDES[name], stream=True))
+    _, stream = written(sides.server.events(theirs(sides)), reply_pieces(reply), ())
+    for event in parted(stream):
         passed, fits = passed.advance(event)
         assert fits, event
-    assert passed.over == (cut == len(pieces))
-    _, rest = written(passed.go_on(), pieces[cut:])
-    same(sides.streamed([*events, *rest]), reply)
+    assert passed.over
+
+
+@each
+@given(reply=replies(), texts=places, at=st.integers(0, 99))
+def test_a_servers_stream_is_the_reply_wherever_forge_takes_over(
+    name: str, reply: Reply, texts: list[int], at: int
+) -> None:
+    sides, server = SIDES[name], BACKENDS[name]
+    stream = parted(server.stream(reply, lambda text: cut(text, texts)))
+    passed, decoder = BEGUN[name](envelope(sides, stream=True)), server.wire.stream
+    own: Events | None = None
+    sent = list[bytes]()
+    for number, event in enumerate(stream):
+        decoder, pieces = decoder.advance(event)
+        after, fits = passed.advance(event)
+        if own is None and fits and number < at % (len(stream) + 1):
+            passed = after
+            sent.append(event)
+            continue
+        own = own or passed.go_on()
+        for piece in pieces:
+            assert not isinstance(piece, Fault)
+            own, more = own.advance(piece)
+            sent.append(more)
+    same(sides.streamed(sent), reply)
 
 
 @each

@@ -38,7 +38,7 @@ def wire(encode: Callable[[History], tuple[Struct, ...]], check: Callable[[list[
 
 
 def text_wire(form: prompted.Form) -> Wire:
-    return wire(lambda history: prompted.encode_history(history, "# Tools", form), servers.takes_turns)
+    return wire(lambda history: openai.encode_history(prompted.as_text(history, "# Tools", form)), servers.takes_turns)
 
 
 WIRES = {

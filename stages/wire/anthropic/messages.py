@@ -15,16 +15,14 @@ from stages.tool import ToolSpec
 from stages.wire.deltas import (
     CallDelta,
     CallStarted,
+    Decoder,
     Ended,
-    Lines,
     ReasoningDelta,
     StreamRead,
     TextDelta,
     appended,
-    payloads,
-    read_all,
 )
-from stages.wire.faults import CALLS_LIMIT, malformed, reported_fault, too_many_calls_fault, too_many_objects
+from stages.wire.faults import CALLS_LIMIT, Answer, decoded_reply, malformed, reported_fault, too_many_calls_fault
 from stages.wire.openai.chat import arguments_text
 from stages.wire.sampling import Sampling, options
 from stages.wire.valid import valid_history
@@ -220,11 +218,10 @@ class AnthropicUsage(Struct):
     cache_read_input_tokens: int | None = None
 
 
-class _Answer(Struct):
+class _Answer(Answer):
     content: list[AnswerBlock] | None = None
     stop_reason: str | None = None
     usage: AnthropicUsage | None = None
-    error: Raw = Raw(b"null")
 
 
 _answer = msgspec.json.Decoder(_Answer)
@@ -242,27 +239,20 @@ _FINISH = {
 
 def decode_reply(body: bytes) -> Reply | Fault:
     """The reply in an answer; a Fault for an invalid body, or for what the API reports."""
-    if (fault := too_many_objects(body)) is not None:
-        return fault
-    try:
-        answer = decode(_answer, body)
-        if bytes(answer.error) != b"null":
-            return reported_fault(answer.error)
-        if answer.content is None:
-            return malformed("the server's answer has no content", body)
-        calls = [block for block in answer.content if block.type == "tool_use"]
-        if len(calls) > CALLS_LIMIT:
-            return too_many_calls_fault()
-        return Reply(
-            text="\n\n".join(block.text for block in answer.content if block.type == "text" and block.text),
-            reasoning="\n\n".join(b.thinking for b in answer.content if b.type == "thinking" and b.thinking),
-            sealed=_sealed_reply(body) if any(block.type in THINKING for block in answer.content) else "",
-            calls=tuple(map(_raw_call, calls)),
-            finish=finish_of(answer.stop_reason),
-            usage=usage_of(answer.usage),
-        )
-    except msgspec.DecodeError as error:
-        return malformed(f"the server's answer is not a message: {error}", body)
+    return decoded_reply(_answer, body, "a message", _reply_of)
+
+
+def _reply_of(answer: _Answer, body: bytes) -> Reply | Fault:
+    if answer.content is None:
+        return malformed("the server's answer has no content", body)
+    return Reply(
+        text="\n\n".join(block.text for block in answer.content if block.type == "text" and block.text),
+        reasoning="\n\n".join(b.thinking for b in answer.content if b.type == "thinking" and b.thinking),
+        sealed=_sealed_reply(body) if any(block.type in THINKING for block in answer.content) else "",
+        calls=tuple(_raw_call(block) for block in answer.content if block.type == "tool_use"),
+        finish=finish_of(answer.stop_reason),
+        usage=usage_of(answer.usage),
+    )
 
 
 def finish_of(reason: str | None) -> str:
@@ -302,14 +292,13 @@ class _Message(Struct):
     usage: AnthropicUsage | None = None
 
 
-class _Event(Struct):
+class _Event(Answer):
     type: str = ""
     index: int = 0
     message: _Message | None = None
     content_block: Raw = Raw(b"null")
     delta: _Delta | None = None
     usage: AnthropicUsage | None = None
-    error: Raw = Raw(b"null")
 
 
 class _Thought(Struct, frozen=True, kw_only=True, tag="thinking"):
@@ -323,10 +312,9 @@ _event = msgspec.json.Decoder(_Event)
 _block = msgspec.json.Decoder(AnswerBlock)
 
 
-class AnthropicStream(Struct, frozen=True, kw_only=True):
+class AnthropicStream(Decoder, frozen=True, kw_only=True):
     """The state of reading a streamed message, whose blocks arrive one after the other."""
 
-    lines: Lines = Lines()
     calls: int = 0
     input: str = ""
     """The arguments that the open block began with, until deltas replace them."""
@@ -343,41 +331,31 @@ class AnthropicStream(Struct, frozen=True, kw_only=True):
     stop_reason: str = ""
     usage: AnthropicUsage | None = None
 
-    def advance(self, chunk: bytes) -> tuple[Self, StreamRead]:
-        """The decoder after the next bytes, and what they add."""
-        lines, ended = self.lines.advance(chunk)
-        return read_all(replace(self, lines=lines), payloads(ended))
-
-    def finish(self) -> StreamRead:
-        """What the end of the stream adds: a stream with a stop reason may omit `message_stop`."""
-        after, pieces = read_all(self, payloads(self.lines.finish()))
-        return (*pieces, _ended(after)) if after.stop_reason else pieces
-
     def read(self, payload: bytes) -> tuple[Self, StreamRead]:
-        """The next event."""
-        try:
-            # Unknown events are ignored, as the API asks.
-            event = decode(_event, payload)
-            if bytes(event.error) != b"null":
-                return self, (reported_fault(event.error),)
-            match event.type:
-                case "message_start" if event.message is not None:
-                    return _counted(self, event.message.usage), ()
-                case "content_block_start" if bytes(event.content_block) != b"null":
-                    return _started(self, event.index, event.content_block)
-                case "content_block_delta" if event.delta is not None:
-                    return _grown(self, event.index, event.delta)
-                case "content_block_stop":
-                    return _stopped(self)
-                case "message_delta":
-                    reason = event.delta.stop_reason if event.delta else None
-                    return replace(_counted(self, event.usage), stop_reason=reason or self.stop_reason), ()
-                case "message_stop":
-                    return self, (_ended(self),)
-                case _:
-                    return self, ()
-        except msgspec.DecodeError as error:
-            return self, (malformed(f"invalid event in the stream: {error}", payload),)
+        """The next event; unknown ones are ignored, as the API asks."""
+        event = decode(_event, payload)
+        if bytes(event.error) != b"null":
+            return self, (reported_fault(event.error),)
+        match event.type:
+            case "message_start" if event.message is not None:
+                return _counted(self, event.message.usage), ()
+            case "content_block_start" if bytes(event.content_block) != b"null":
+                return _started(self, event.index, event.content_block)
+            case "content_block_delta" if event.delta is not None:
+                return _grown(self, event.index, event.delta)
+            case "content_block_stop":
+                return _stopped(self)
+            case "message_delta":
+                reason = event.delta.stop_reason if event.delta else None
+                return replace(_counted(self, event.usage), stop_reason=reason or self.stop_reason), ()
+            case "message_stop":
+                return self, (_ended(self),)
+            case _:
+                return self, ()
+
+    def ended(self) -> Ended | None:
+        """A stream with a stop reason may omit `message_stop`."""
+        return _ended(self) if self.stop_reason else None
 
 
 _S = TypeVar("_S", bound=AnthropicStream)

@@ -1,7 +1,7 @@
 """The Messages API, as a server: requests read, replies written whole and as streams."""
 
 from collections.abc import Container, Iterable, Iterator, Sequence
-from typing import Literal, Self, TypeVar, assert_never
+from typing import Literal, Self, assert_never
 
 import msgspec
 from msgspec import Raw, Struct
@@ -11,7 +11,8 @@ from stages.effect import Reply, Usage
 from stages.message import Assistant, Message, Status, System, Tool, ToolCall, User
 from stages.repair.decoding import decode
 from stages.wire.anthropic.messages import sealed_blocks, unsealed_blocks
-from stages.wire.deltas import Ended, Piece, ReasoningDelta, payloads
+from stages.wire.deltas import Ended, Piece, ReasoningDelta
+from stages.wire.faults import ERROR_STATUS
 from stages.wire.openai.chat import arguments_text
 from stages.wire.server.decoding import (
     BadRequest,
@@ -38,6 +39,7 @@ from stages.wire.server.streams import (
     CallIds,
     Envelope,
     Events,
+    Passed,
     close_block,
     event,
 )
@@ -288,17 +290,7 @@ _encode = msgspec.json.Encoder().encode
 
 # Errors of Anthropic's API: https://platform.claude.com/docs/en/api/errors.
 
-_TYPES = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    402: "billing_error",
-    403: "permission_error",
-    404: "not_found_error",
-    413: "request_too_large",
-    429: "rate_limit_error",
-    504: "timeout_error",
-    529: "overloaded_error",
-}
+_TYPES = {status: kind for kind, status in ERROR_STATUS.items()}
 
 _THREAD = "thread_unsupported_request"
 """The code on which the official clients send the whole conversation instead of a thread."""
@@ -395,14 +387,7 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
         tools=tools,
         choice=checked_choice(decode_choice(choice), tools),
         parallel=not (choice and choice.disable_parallel_tool_use),
-        sampling=sampling(
-            {},
-            temperature=asked.temperature,
-            top_p=asked.top_p,
-            top_k=asked.top_k,
-            stop=asked.stop_sequences or (),
-            max_tokens=asked.max_tokens,
-        ),
+        sampling=sampling(asked, {"stop": "stop_sequences"}),
         stream=bool(asked.stream),
         usage_in_stream=True,
         format=_format(config.format, "output_config.format") or _format(asked.output_format, "output_format"),
@@ -520,7 +505,7 @@ class MessageEvents(Events, frozen=True, kw_only=True):
 
     def advance(self, piece: Piece) -> tuple[Self, bytes]:
         """The events for the next piece."""
-        if not (isinstance(piece, ReasoningDelta) and piece.sealed and self.blocks.calling is None):
+        if not (isinstance(piece, ReasoningDelta) and piece.sealed) or self.blocks.holding:
             return super().advance(piece)
         events, opening = self.begin()
         blocks, sealed = _sealed(events.blocks, unsealed_blocks(piece.sealed), told=not piece.text)
@@ -665,41 +650,59 @@ _KINDS: dict[str, BlockKind] = {"text": "text", "thinking": "reasoning", "tool_u
 """The blocks that forge writes, too."""
 
 
-class PassedMessage(Struct, frozen=True, kw_only=True):
-    """The state of passing a server's stream on. Make it with `passed_message`."""
+class PassedMessage(Passed, frozen=True, kw_only=True):
+    """Begun: `message_start` was sent. Over: `message_stop` was sent."""
 
-    envelope: Envelope
-    blocks: Blocks
-    begun: bool = False
     open: int = -1
     """The number of the open block; -1: none."""
     stopped: bool = False
     """Whether the stop reason was sent."""
-    over: bool = False
 
-    def advance(self, event: bytes) -> tuple[Self, bool]:
-        """The state after the server's next event, and whether clients accept it; if not, the state is unchanged."""
-        lines = event.splitlines()
-        found = payloads(lines)
-        if not found:
-            return self, True  # a comment
-        try:
-            told = _decode_event.decode(found[0])
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
-            return self, False
-        named = any(line.startswith(b"event:") and line[6:].strip() == told.type.encode() for line in lines)
-        after = _after(self, told) if named and len(found) == 1 else None
-        return (self, False) if after is None else (after, True)
+    def after(self, payload: bytes, name: bytes, /) -> Self | None:
+        """The state after the event; None if clients do not accept it."""
+        event = _decode_event.decode(payload)
+        if event.type.encode() != name:
+            return None
+        match event:
+            case _Event(type="message_start", message=_Message() as message) if message.id and not self.begun:
+                envelope = replace(self.envelope, id=message.id, model=message.model)
+                return replace(self, envelope=envelope, begun=True)
+            case _Event(type="content_block_start", content_block=_Block() as block):
+                following = self.begun and self.open < 0 and event.index == self.blocks.count
+                return self._opened(block) if following else None
+            case _Event(type="content_block_delta", delta=_Delta() as delta):
+                return self if delta.type and 0 <= event.index == self.open else None
+            case _Event(type="content_block_stop"):
+                closed = replace(self, open=-1, blocks=replace(self.blocks, open=None))
+                return closed if 0 <= event.index == self.open else None
+            case _Event(type="message_delta", delta=_Delta() as delta, usage=_EndUsage()):
+                return replace(self, stopped=bool(delta.stop_reason)) if self.open < 0 else None
+            case _Event(type="message_stop"):
+                return replace(self, over=True) if self.stopped else None
+            case _Event(type="message_start" | "content_block_start" | "content_block_delta" | "message_delta"):
+                return None
+            case _:
+                return self  # pings, errors, and events newer than this code
 
-    def takes(self, answer: bytes) -> bool:
-        """Whether clients accept this whole answer unchanged."""
-        try:
-            message = _message.decode(answer)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
-            return False
+    def _opened(self, block: _Block) -> Self | None:
+        blocks, kind = self.blocks, _KINDS.get(block.type)
+        # A block of another kind is passed on whole; forge never writes into it.
+        call = blocks.calls if kind == "call" else -1
+        opened = None if kind is None else Block(kind=kind, number=blocks.count, call=call)
+        if kind == "call":
+            ids, given = blocks.ids.of(block.id, blocks.calls)
+            # The input must come in deltas: some clients read it only there.
+            if given != block.id or not block.name or block.input:
+                return None
+            blocks = replace(blocks, ids=ids, calls=blocks.calls + 1)
+        return replace(self, open=blocks.count, blocks=replace(blocks, open=opened, count=blocks.count + 1))
+
+    def calls_in(self, answer: bytes) -> tuple[str, ...] | None:
+        """The ids of the calls in a whole answer; None if it or a call lacks what clients need."""
+        message = _message.decode(answer)
         calls = [block for block in message.content if block.type == "tool_use"]
-        named = bool(message.id and message.stop_reason) and all(call.name for call in calls)
-        return named and self.blocks.ids.are_new(tuple(call.id for call in calls))
+        whole = message.id and message.stop_reason and all(call.name for call in calls)
+        return tuple(call.id for call in calls) if whole else None
 
     def go_on(self) -> MessageEvents:
         """The writer of the rest of the stream."""
@@ -709,43 +712,3 @@ class PassedMessage(Struct, frozen=True, kw_only=True):
 def passed_message(envelope: Envelope) -> PassedMessage:
     """A stream before its first event."""
     return PassedMessage(envelope=envelope, blocks=Blocks(ids=CallIds(envelope=envelope, prefix="toolu")))
-
-
-_P = TypeVar("_P", bound=PassedMessage)
-
-
-def _after(passed: _P, event: _Event) -> _P | None:
-    """The state after the event; None if clients do not accept it."""
-    match event:
-        case _Event(type="message_start", message=_Message() as message) if message.id and not passed.begun:
-            envelope = replace(passed.envelope, id=message.id, model=message.model)
-            return replace(passed, envelope=envelope, begun=True)
-        case _Event(type="content_block_start", content_block=_Block() as block):
-            following = passed.begun and passed.open < 0 and event.index == passed.blocks.count
-            return _opened(passed, block) if following else None
-        case _Event(type="content_block_delta", delta=_Delta() as delta):
-            return passed if delta.type and 0 <= event.index == passed.open else None
-        case _Event(type="content_block_stop"):
-            closed = replace(passed, open=-1, blocks=replace(passed.blocks, open=None))
-            return closed if 0 <= event.index == passed.open else None
-        case _Event(type="message_delta", delta=_Delta() as delta, usage=_EndUsage()):
-            return replace(passed, stopped=bool(delta.stop_reason)) if passed.open < 0 else None
-        case _Event(type="message_stop"):
-            return replace(passed, over=True) if passed.stopped else None
-        case _Event(type="message_start" | "content_block_start" | "content_block_delta" | "message_delta"):
-            return None
-        case _:
-            return passed  # pings, errors, and events newer than this code
-
-
-def _opened(passed: _P, block: _Block) -> _P | None:
-    blocks, kind = passed.blocks, _KINDS.get(block.type)
-    # A block of another kind is passed on whole; forge never writes into it.
-    opened = None if kind is None else Block(kind=kind, number=blocks.count)
-    if block.type == "tool_use":
-        ids, given = blocks.ids.of(block.id, blocks.calls)
-        # The input must come in deltas: some clients read it only there.
-        if given != block.id or not block.name or block.input:
-            return None
-        blocks = replace(blocks, ids=ids, calls=blocks.calls + 1)
-    return replace(passed, open=blocks.count, blocks=replace(blocks, open=opened, count=blocks.count + 1))

@@ -1,6 +1,6 @@
 """Ollama's chat, as a client: requests written, answers read whole and as streams."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Self, assert_never
 
 import msgspec
@@ -10,18 +10,8 @@ from msgspec.structs import replace
 from stages.effect import Fault, RawCall, Reply, Usage
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
 from stages.repair.decoding import decode
-from stages.wire.deltas import (
-    CallDelta,
-    CallStarted,
-    Ended,
-    Lines,
-    Piece,
-    ReasoningDelta,
-    StreamRead,
-    TextDelta,
-    read_all,
-)
-from stages.wire.faults import CALLS_LIMIT, malformed, reported_fault, too_many_calls_fault, too_many_objects
+from stages.wire.deltas import CallDelta, CallStarted, Decoder, Ended, Piece, ReasoningDelta, StreamRead, TextDelta
+from stages.wire.faults import CALLS_LIMIT, Answer, decoded_reply, malformed, reported_fault, too_many_calls_fault
 from stages.wire.openai.chat import arguments_text
 from stages.wire.sampling import Sampling, options
 from stages.wire.valid import valid_history
@@ -107,14 +97,13 @@ class AnswerMessage(Struct):
     tool_calls: list[_Call] | None = None
 
 
-class OllamaAnswer(Struct):
+class OllamaAnswer(Answer):
     """An answer, or a line of a streamed one."""
 
     message: AnswerMessage | None = None
     done_reason: str | None = None
     prompt_eval_count: int | None = None
     eval_count: int | None = None
-    error: Raw = Raw(b"null")
 
 
 _answer = msgspec.json.Decoder(OllamaAnswer)
@@ -122,26 +111,20 @@ _answer = msgspec.json.Decoder(OllamaAnswer)
 
 def decode_reply(body: bytes) -> Reply | Fault:
     """The reply in a whole answer; a Fault for any other body, or for what Ollama reports."""
-    if (fault := too_many_objects(body)) is not None:
-        return fault
-    try:
-        answer = decode(_answer, body)
-        if bytes(answer.error) != b"null":
-            return reported_fault(answer.error)
-        if answer.message is None:
-            return malformed("the server's answer has no message", body)
-        message = answer.message
-        if len(message.tool_calls or ()) > CALLS_LIMIT:
-            return too_many_calls_fault()
-        return Reply(
-            text=message.content or "",
-            reasoning=message.thinking or "",
-            calls=tuple(map(_raw_call, message.tool_calls or ())),
-            finish=answer.done_reason or "stop",
-            usage=usage_of(answer),
-        )
-    except msgspec.DecodeError as error:
-        return malformed(f"the server's answer is not one of /api/chat: {error}", body)
+    return decoded_reply(_answer, body, "one of /api/chat", _reply_of)
+
+
+def _reply_of(answer: OllamaAnswer, body: bytes) -> Reply | Fault:
+    message = answer.message
+    if message is None:
+        return malformed("the server's answer has no message", body)
+    return Reply(
+        text=message.content or "",
+        reasoning=message.thinking or "",
+        calls=tuple(map(_raw_call, message.tool_calls or ())),
+        finish=answer.done_reason or "stop",
+        usage=usage_of(answer),
+    )
 
 
 def _raw_call(call: _Call) -> RawCall:
@@ -167,44 +150,33 @@ class _Line(OllamaAnswer):
 _line = msgspec.json.Decoder(_Line)
 
 
-class OllamaStream(Struct, frozen=True, kw_only=True):
+class OllamaStream(Decoder, frozen=True, kw_only=True):
     """The state of reading a stream of /api/chat. Calls arrive whole, so they are only counted."""
 
-    lines: Lines = Lines()
     calls: int = 0
 
-    def advance(self, chunk: bytes) -> tuple[Self, StreamRead]:
-        """The decoder after the next bytes, and what they add."""
-        lines, ended = self.lines.advance(chunk)
-        return read_all(replace(self, lines=lines), ended)
-
-    def finish(self) -> StreamRead:
-        """What the end of the stream adds: the last line may be incomplete until then."""
-        return read_all(self, self.lines.finish())[1]
+    def payloads(self, lines: Iterable[bytes]) -> Iterable[bytes]:
+        """The lines that are not blank."""
+        return filter(bytes.strip, lines)
 
     def read(self, payload: bytes) -> tuple[Self, StreamRead]:
         """The next line."""
-        if not payload.strip():
-            return self, ()
-        try:
-            line = decode(_line, payload)
-            if bytes(line.error) != b"null":
-                return self, (reported_fault(line.error),)
-            message = line.message or AnswerMessage()
-            if self.calls + len(message.tool_calls or ()) > CALLS_LIMIT:
-                return self, (too_many_calls_fault(),)
-            calls = tuple(map(_raw_call, message.tool_calls or ()))
-            pieces: list[Piece | Fault] = []
-            if message.thinking:
-                pieces.append(ReasoningDelta(text=message.thinking))
-            if message.content:
-                pieces.append(TextDelta(text=message.content))
-            for index, call in enumerate(calls, start=self.calls):
-                pieces.append(CallStarted(index=index, name=call.name))
-                if call.arguments:
-                    pieces.append(CallDelta(index=index, arguments=call.arguments))
-            if line.done:
-                pieces.append(Ended(finish=line.done_reason or "stop", usage=usage_of(line)))
-            return replace(self, calls=self.calls + len(calls)) if calls else self, tuple(pieces)
-        except msgspec.DecodeError as error:
-            return self, (malformed(f"invalid line in the stream: {error}", payload),)
+        line = decode(_line, payload)
+        if bytes(line.error) != b"null":
+            return self, (reported_fault(line.error),)
+        message = line.message or AnswerMessage()
+        if self.calls + len(message.tool_calls or ()) > CALLS_LIMIT:
+            return self, (too_many_calls_fault(),)
+        calls = tuple(map(_raw_call, message.tool_calls or ()))
+        pieces: list[Piece] = []
+        if message.thinking:
+            pieces.append(ReasoningDelta(text=message.thinking))
+        if message.content:
+            pieces.append(TextDelta(text=message.content))
+        for index, call in enumerate(calls, start=self.calls):
+            pieces.append(CallStarted(index=index, name=call.name))
+            if call.arguments:
+                pieces.append(CallDelta(index=index, arguments=call.arguments))
+        if line.done:
+            pieces.append(Ended(finish=line.done_reason or "stop", usage=usage_of(line)))
+        return replace(self, calls=self.calls + len(calls)) if calls else self, tuple(pieces)

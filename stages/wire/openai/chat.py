@@ -17,16 +17,14 @@ from stages.tool import ToolSpec
 from stages.wire.deltas import (
     CallDelta,
     CallStarted,
+    Decoder,
     Ended,
-    Lines,
     Piece,
     ReasoningDelta,
     StreamRead,
     TextDelta,
-    payloads,
-    read_all,
 )
-from stages.wire.faults import CALLS_LIMIT, malformed, reported_fault, too_many_calls_fault, too_many_objects
+from stages.wire.faults import CALLS_LIMIT, Answer, decoded_reply, malformed, reported_fault, too_many_calls_fault
 from stages.wire.sampling import Sampling, options
 
 # The OpenAI chat completions protocol: https://platform.openai.com/docs/api-reference/chat.
@@ -233,12 +231,11 @@ class OpenAIUsage(Struct):
     prompt_tokens_details: _Details | None = None
 
 
-class _Answer(Struct):
+class _Answer(Answer):
     """A whole answer, or a chunk of a streamed one."""
 
     choices: list[_Choice] | None = None
     usage: OpenAIUsage | None = None
-    error: Raw = Raw(b"null")
     object: str | None = None
 
 
@@ -248,30 +245,24 @@ _answer = msgspec.json.Decoder(_Answer)
 
 def decode_reply(body: bytes) -> Reply | Fault:
     """The first choice of a chat completion; a Fault for any other body."""
-    if (fault := too_many_objects(body)) is not None:
-        return fault
-    try:
-        answer = decode(_answer, body)
-        if bytes(answer.error) != b"null":
-            return reported_fault(answer.error)
-        if not answer.choices:
-            return malformed("the server's answer has no choices", body)
-        choice = answer.choices[0]
-        message = choice.message
-        if message is None:
-            return malformed("the server's answer has no message", body)
-        if len(message.tool_calls or ()) > CALLS_LIMIT:
-            return too_many_calls_fault()
-        return Reply(
-            text=message.content or "",
-            reasoning=message.reasoning_content or message.reasoning or "",
-            calls=tuple(map(_raw_call, message.tool_calls or ())),
-            finish=choice.finish_reason or "stop",
-            usage=usage_of(answer.usage),
-            tokens=token_probabilities(choice.logprobs) or (),
-        )
-    except msgspec.DecodeError as error:
-        return malformed(f"the server's answer is not a chat completion: {error}", body)
+    return decoded_reply(_answer, body, "a chat completion", _reply_of)
+
+
+def _reply_of(answer: _Answer, body: bytes) -> Reply | Fault:
+    if not answer.choices:
+        return malformed("the server's answer has no choices", body)
+    choice = answer.choices[0]
+    message = choice.message
+    if message is None:
+        return malformed("the server's answer has no message", body)
+    return Reply(
+        text=message.content or "",
+        reasoning=message.reasoning_content or message.reasoning or "",
+        calls=tuple(map(_raw_call, message.tool_calls or ())),
+        finish=choice.finish_reason or "stop",
+        usage=usage_of(answer.usage),
+        tokens=token_probabilities(choice.logprobs) or (),
+    )
 
 
 def _raw_call(call: _Call) -> RawCall:
@@ -310,45 +301,35 @@ class _Open(Struct, frozen=True, kw_only=True):
     name: str
 
 
-class OpenAIStream(Struct, frozen=True, kw_only=True):
+class OpenAIStream(Decoder, frozen=True, kw_only=True):
     """The state of reading a streamed chat completion."""
 
-    lines: Lines = Lines()
     calls: tuple[_Open, ...] = ()
     finish_reason: str = ""
     usage: Usage | None = None
     tokens: tuple[TokenProbability, ...] | None = ()
     """None: unknown."""
 
-    def advance(self, chunk: bytes) -> tuple[Self, StreamRead]:
-        """The decoder after the next bytes, and what they add."""
-        lines, ended = self.lines.advance(chunk)
-        return read_all(replace(self, lines=lines), payloads(ended))
-
-    def finish(self) -> StreamRead:
-        """What the end of the stream adds: a stream with a finish reason may omit `[DONE]`."""
-        after, pieces = read_all(self, payloads(self.lines.finish()))
-        return (*pieces, _ended(after)) if after.finish_reason else pieces
-
     def read(self, payload: bytes) -> tuple[Self, StreamRead]:
         """The next event."""
         if payload == b"[DONE]":
             return self, (_ended(self),)
-        try:
-            chunk = decode(_answer, payload)
-            if bytes(chunk.error) != b"null" or chunk.object == "error":
-                return self, (reported_fault(Raw(payload) if chunk.object == "error" else chunk.error),)
-            after = replace(self, usage=usage_of(chunk.usage)) if chunk.usage else self
-            choice = next((choice for choice in chunk.choices or () if choice.index == 0), None)
-            if choice is None:
-                return after, ()
-            if choice.finish_reason:
-                after = replace(after, finish_reason=choice.finish_reason)
-            if bytes(choice.logprobs) != b"null":
-                after = replace(after, tokens=token_probabilities(choice.logprobs, after.tokens))
-            return _grown(after, choice.delta or _Message())
-        except msgspec.DecodeError as error:
-            return self, (malformed(f"invalid chunk in the stream: {error}", payload),)
+        chunk = decode(_answer, payload)
+        if bytes(chunk.error) != b"null" or chunk.object == "error":
+            return self, (reported_fault(Raw(payload) if chunk.object == "error" else chunk.error),)
+        after = replace(self, usage=usage_of(chunk.usage)) if chunk.usage else self
+        choice = next((choice for choice in chunk.choices or () if choice.index == 0), None)
+        if choice is None:
+            return after, ()
+        if choice.finish_reason:
+            after = replace(after, finish_reason=choice.finish_reason)
+        if bytes(choice.logprobs) != b"null":
+            after = replace(after, tokens=token_probabilities(choice.logprobs, after.tokens))
+        return _grown(after, choice.delta or _Message())
+
+    def ended(self) -> Ended | None:
+        """A stream with a finish reason may omit `[DONE]`."""
+        return _ended(self) if self.finish_reason else None
 
 
 _S = TypeVar("_S", bound=OpenAIStream)

@@ -1,7 +1,7 @@
 """Chat completions, as a server: requests read, replies written whole and as streams."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self
 
 import msgspec
 from msgspec import Raw, Struct
@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from stages.effect import RawCall, Reply, Usage
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
-from stages.wire.deltas import CallStarted, Ended, payloads
-from stages.wire.sampling import Sampling
+from stages.wire.deltas import Ended
 from stages.wire.server.decoding import (
     BadRequest,
     MessagePart,
@@ -49,6 +48,7 @@ from stages.wire.server.streams import (
     CallIds,
     Envelope,
     Events,
+    Passed,
     event,
 )
 
@@ -305,6 +305,7 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
         raise BadRequest("it must be at least 1", "n")
     history, foreign = decode_history(asked.messages)
     tools, other = decode_tools(asked.tools)
+    newer = {} if asked.max_completion_tokens is None else {"max_tokens": "max_completion_tokens"}
     return ServerRequest(
         protocol="chat",
         body=body,
@@ -313,7 +314,7 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
         tools=tools,
         choice=checked_choice(decode_choice(asked.tool_choice), tools),
         parallel=asked.parallel_tool_calls is not False,
-        sampling=_sampling(asked),
+        sampling=sampling(asked, newer),
         stream=bool(asked.stream),
         usage_in_stream=bool(asked.stream_options and asked.stream_options.include_usage),
         format=_format(asked.response_format),
@@ -321,24 +322,6 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
         n=asked.n or 1,
         logprobs=bool(asked.logprobs),
         foreign=(*foreign, *other, *_untold(asked)),
-    )
-
-
-def _sampling(asked: _Request) -> Sampling:
-    newer = asked.max_completion_tokens is not None
-    stops = (asked.stop,) if isinstance(asked.stop, str) else asked.stop or ()
-    return sampling(
-        {"max_tokens": "max_completion_tokens" if newer else "max_tokens"},
-        temperature=asked.temperature,
-        top_p=asked.top_p,
-        top_k=asked.top_k,
-        min_p=asked.min_p,
-        repeat_penalty=asked.repeat_penalty,
-        presence_penalty=asked.presence_penalty,
-        frequency_penalty=asked.frequency_penalty,
-        seed=asked.seed,
-        stop=stops,
-        max_tokens=asked.max_completion_tokens if newer else asked.max_tokens,
     )
 
 
@@ -604,42 +587,61 @@ _decode_chunk = msgspec.json.Decoder(_Chunk)
 _completion = msgspec.json.Decoder(_Completion)
 
 
-class PassedChat(Struct, frozen=True, kw_only=True):
-    """The state of passing a server's stream on. Make it with `passed_chat`."""
+class PassedChat(Passed, frozen=True, kw_only=True):
+    """Begun: the role was sent. Over: the finish reason was sent; clients do not need what follows."""
 
-    envelope: Envelope
-    blocks: Blocks
-    """The calls that have begun."""
     named: bool = False
-    begun: bool = False
-    """Whether the role was sent."""
-    over: bool = False
-    """Whether the finish reason was sent; clients do not need what follows."""
     counted: bool = False
 
-    def advance(self, event: bytes) -> tuple[Self, bool]:
-        """The state after the server's next event, and whether clients accept it; if not, the state is unchanged."""
-        found = payloads(event.splitlines())
-        if not found:
-            return self, True  # a comment
-        if len(found) > 1:
-            return self, False
-        if found[0] == b"[DONE]":
-            return self, self.over
-        try:
-            chunk = _decode_chunk.decode(found[0])
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
-            return self, False
-        after = _after(_named(self, chunk), chunk)
-        return (self, False) if after is None else (after, True)
+    def after(self, payload: bytes, _: bytes, /) -> Self | None:
+        """The state after the chunk; None if clients do not accept it."""
+        if payload == b"[DONE]":
+            return self if self.over else None
+        chunk = _decode_chunk.decode(payload)
+        if not chunk.framed:
+            return None
+        passed = self._named(chunk)
+        if chunk.usage is not None:
+            passed = replace(passed, counted=True)
+        for choice in chunk.choices:
+            if choice.index:
+                continue
+            # The official client appends a repeated role to the first.
+            if bool(choice.delta.role) == passed.begun:
+                return None
+            passed = passed if passed.begun else replace(passed, begun=True)
+            for call in choice.delta.tool_calls or ():
+                grown = passed._called(call)  # noqa: SLF001 - a state of the same class
+                if grown is None:
+                    return None
+                passed = grown
+            if choice.finish_reason:
+                passed = replace(passed, over=True)
+        return passed
 
-    def takes(self, answer: bytes) -> bool:
-        """Whether clients accept this whole answer unchanged."""
-        try:
-            said = _completion.decode(answer).choices[0].message
-        except (msgspec.DecodeError, UnicodeError, RecursionError, IndexError):
-            return False
-        return self.blocks.ids.are_new(tuple(call.id for call in said.tool_calls or ()))
+    def _named(self, chunk: _Chunk) -> Self:
+        """The state with the id and model of the first chunk."""
+        if self.named or not chunk.id:
+            return self
+        envelope = replace(self.envelope, id=chunk.id, model=chunk.model or "", created=chunk.created or 0)
+        return replace(self, envelope=envelope, named=True)
+
+    def _called(self, call: _PassedCall) -> Self | None:
+        function, blocks = call.function or _PassedFunction(), self.blocks
+        if 0 <= call.index < blocks.calls:
+            # Clients append a repeated id or name.
+            return None if call.id or function.name else self
+        if call.index != blocks.calls or not (call.id and call.type and function.name):
+            return None
+        ids, given = blocks.ids.of(call.id, call.index)
+        begun = Block(kind="call", number=call.index, call=call.index, id=given)
+        grown = replace(blocks, ids=ids, open=begun, calls=call.index + 1)
+        return replace(self, blocks=grown) if given == call.id else None
+
+    def calls_in(self, answer: bytes) -> tuple[str, ...] | None:
+        """The ids of the calls in a whole answer; None if it has no choice."""
+        choices = _completion.decode(answer).choices
+        return tuple(call.id for call in choices[0].message.tool_calls or ()) if choices else None
 
     def go_on(self) -> ChatEvents:
         """The writer of the rest of the stream."""
@@ -650,51 +652,3 @@ class PassedChat(Struct, frozen=True, kw_only=True):
 def passed_chat(envelope: Envelope) -> PassedChat:
     """A stream before its first event."""
     return PassedChat(envelope=envelope, blocks=Blocks(ids=CallIds(envelope=envelope, prefix="call")))
-
-
-_P = TypeVar("_P", bound=PassedChat)
-
-
-def _named(passed: _P, chunk: _Chunk) -> _P:
-    """The state with the id and model of the first chunk."""
-    if passed.named or not (chunk.id and chunk.framed):
-        return passed
-    envelope = replace(passed.envelope, id=chunk.id, model=chunk.model or "", created=chunk.created or 0)
-    return replace(passed, envelope=envelope, named=True)
-
-
-def _after(passed: _P, chunk: _Chunk) -> _P | None:
-    """The state after the chunk; None if clients do not accept it."""
-    if not chunk.framed:
-        return None
-    if chunk.usage is not None:
-        passed = replace(passed, counted=True)
-    for choice in chunk.choices:
-        if choice.index:
-            continue
-        # The official client appends a repeated role to the first.
-        if bool(choice.delta.role) == passed.begun:
-            return None
-        passed = passed if passed.begun else replace(passed, begun=True)
-        for call in choice.delta.tool_calls or ():
-            grown = _called(passed, call)
-            if grown is None:
-                return None
-            passed = grown
-        if choice.finish_reason:
-            passed = replace(passed, over=True)
-    return passed
-
-
-def _called(passed: _P, call: _PassedCall) -> _P | None:
-    function, blocks = call.function or _PassedFunction(), passed.blocks
-    if 0 <= call.index < blocks.calls:
-        # Clients append a repeated id or name.
-        return None if call.id or function.name else passed
-    if call.index != blocks.calls or not (call.id and call.type and function.name):
-        return None
-    ids, given = blocks.ids.of(call.id, call.index)
-    begun = Block(kind="call", number=call.index, call=call.index, id=given)
-    calling = CallStarted(index=call.index, id=given)
-    grown = replace(blocks, ids=ids, open=begun, calling=calling, calls=call.index + 1)
-    return replace(passed, blocks=grown) if given == call.id else None

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from stages.effect import Reply, Usage
 from stages.message import Assistant, System, Tool, ToolCall, User
-from stages.wire.deltas import Ended
+from stages.wire.deltas import Ended, reply_pieces
 from stages.wire.openai.chat import arguments_text
 from stages.wire.openai.chat_server import error_object
 from stages.wire.server.decoding import (
@@ -369,12 +369,7 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
         tools=tools,
         choice=checked_choice(decode_choice(asked.tool_choice, names), tools),
         parallel=asked.parallel_tool_calls is not False,
-        sampling=sampling(
-            {"max_tokens": "max_output_tokens"},
-            temperature=asked.temperature,
-            top_p=asked.top_p,
-            max_tokens=asked.max_output_tokens,
-        ),
+        sampling=sampling(asked, {"max_tokens": "max_output_tokens"}),
         stream=bool(asked.stream),
         usage_in_stream=True,
         format=_format(asked.text.format if asked.text else None),
@@ -442,32 +437,11 @@ _REPEATED: Mapping[str, object] = {
 
 
 def encode_reply(reply: Reply, envelope: Envelope) -> bytes:
-    """The reply as the body of an answer. This protocol has no place for `sealed`."""
-    ids = CallIds(envelope=envelope, prefix="call").of_all(reply.calls)
-    said = [Block(kind="reasoning", number=0)] if reply.reasoning else []
-    said += [Block(kind="text", number=len(said))] if reply.text else []
-    said += [
-        Block(kind="call", number=number, call=number - len(said), name=call.name, id=one)
-        for number, (call, one) in enumerate(zip(reply.calls, ids, strict=True), start=len(said))
-    ]
-    tools = _tools_by_name(envelope)
-    items = [output_item(block, envelope, _text(reply, block), tools.get(block.name)) for block in said]
-    return msgspec.json.encode(_ended_response(_response_object(envelope), reply.finish, items, reply.usage))
-
-
-def _text(reply: Reply, block: Block) -> str:
-    match block.kind:
-        case "reasoning":
-            return reply.reasoning
-        case "text":
-            return reply.text
-        case "call":
-            return reply.calls[block.call].arguments
-
-
-def _tools_by_name(envelope: Envelope) -> dict[str, OfferedTool]:
-    """The tools of the request by the model's names."""
-    return {tool.spec.name: tool for tool in envelope.request.tools}
+    """The reply as the body of an answer: the response at the end of its stream. No place for `sealed`."""
+    events = response_events(envelope)
+    for piece in reply_pieces(reply):
+        events, _ = events.advance(piece)
+    return msgspec.json.encode(_ended_response(events.response, reply.finish, events.output, reply.usage))
 
 
 def _response_object(envelope: Envelope) -> dict[str, object]:
@@ -557,6 +531,7 @@ class ResponseEvents(Events, frozen=True, kw_only=True):
     response: _Fields
     """The response in progress."""
     tools: Mapping[str, OfferedTool]
+    """The tools of the request by the model's names."""
     number: int = 0
     """The number of the next event."""
     output: tuple[Raw, ...] = ()
@@ -609,7 +584,7 @@ def response_events(envelope: Envelope) -> ResponseEvents:
         envelope=envelope,
         blocks=Blocks(ids=CallIds(envelope=envelope, prefix="call")),
         response=_response_object(envelope),
-        tools=_tools_by_name(envelope),
+        tools={tool.spec.name: tool for tool in envelope.request.tools},
     )
 
 

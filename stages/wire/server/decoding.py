@@ -97,24 +97,25 @@ def _located(error: str) -> tuple[str, str]:
     return said[:1].lower() + said[1:], path
 
 
-def sampling(called: Mapping[str, str], stop: Sequence[str] = (), **given: float | None) -> Sampling:
-    """The options that are set, checked against their ranges (BadRequest).
+def sampling(asked: Struct, called: Mapping[str, str]) -> Sampling:
+    """The options that are set in the request, checked against their ranges (BadRequest).
 
-    `called` has the client's names of options where they differ from ours, for the error. An empty stop text would
-    stop every reply, so it is left out. Clients of llama.cpp send a token limit of -1 for no limit. A `top_p` of 0 asks
-    for the likeliest token only, but servers require more than 0.
+    `called` has the client's names of options where they differ from ours. An empty stop text would stop every reply,
+    so it is left out. Clients of llama.cpp send a token limit of -1 for no limit. A `top_p` of 0 asks for the likeliest
+    token only, but servers require more than 0.
     """
-    if (limit := given.get("max_tokens")) is not None and limit < 0:
+    given = {name: getattr(asked, called.get(name, name), None) for name in Sampling.__struct_fields__}
+    stop = given.pop("stop") or ()
+    if (given["max_tokens"] or 0) < 0:
         del given["max_tokens"]
-    if given.get("top_p") == 0:
+    if given["top_p"] == 0:
         given["top_p"] = 1e-6
-    chosen = tuple((name, value) for name, value in given.items() if value is not None)
-    stops = tuple(filter(None, stop))
     try:
-        made = _numbers(chosen)
+        made = _numbers(tuple((name, value) for name, value in given.items() if value is not None))
     except msgspec.ValidationError as error:
         said, path = _located(str(error))
         raise BadRequest(said, called.get(path, path)) from None
+    stops = (stop,) if isinstance(stop, str) else tuple(filter(None, stop))
     return replace(made, stop=stops) if stops else made
 
 

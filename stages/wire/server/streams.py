@@ -1,6 +1,6 @@
 """Replies as the parts of an answer: ids of calls, blocks, and the server-sent events of a stream."""
 
-from typing import Literal, Protocol, Self, assert_never
+from typing import Literal, Self, assert_never
 
 import msgspec
 from msgspec import Struct
@@ -8,7 +8,17 @@ from msgspec.structs import replace
 
 from stages.effect import RawCall, Reply
 from stages.message import Assistant
-from stages.wire.deltas import CallDelta, CallStarted, Ended, Piece, ReasoningDelta, TextDelta, appended, gather_reply
+from stages.wire.deltas import (
+    CallDelta,
+    CallStarted,
+    Ended,
+    Piece,
+    ReasoningDelta,
+    TextDelta,
+    appended,
+    gather_reply,
+    payloads,
+)
 from stages.wire.server.errors import RequestError
 from stages.wire.server.request import ServerRequest
 
@@ -35,27 +45,6 @@ class Envelope(Struct, frozen=True, kw_only=True):
         """The id of a part of this answer, as unique as the answer's own: `call_3f2a_0`."""
         own = self.id.replace("-", "_", 1).partition("_")[2] or self.id
         return f"{prefix}_{own}_{number}"
-
-
-class Passed(Protocol):
-    """The state of passing a backend's answer on to a client of the same protocol, as bytes where possible."""
-
-    @property
-    def over(self) -> bool:
-        """Whether the client has seen the stream's end."""
-        ...
-
-    def advance(self, event: bytes) -> tuple[Self, bool]:
-        """The state after the backend's next event, and whether clients accept it; if not, the state is unchanged."""
-        ...
-
-    def takes(self, answer: bytes) -> bool:
-        """Whether clients accept this whole answer unchanged."""
-        ...
-
-    def go_on(self) -> "Events":
-        """The writer of the rest of the stream."""
-        ...
 
 
 class CallIds(Struct, frozen=True, kw_only=True):
@@ -100,9 +89,9 @@ def event(payload: object, name: str = "") -> bytes:
 
 # Blocks: a reply as a sequence of parts, for protocols whose streams have only one part open at a time.
 #
-# Reasoning, text and each call are blocks. Text and reasoning are written as they arrive. Once a call has begun,
-# everything else is held until the reply ends: the call's arguments may still grow, and a closed block cannot be opened
-# again. So the first call streams, and later ones follow at the end, in order.
+# Reasoning, text and each call are blocks. Text and reasoning are written as they arrive. From the first call on,
+# everything is held until the reply ends: the pieces of several calls may come by turns, and a closed block cannot be
+# opened again. Only a call that the backend's own events began, before forge took over, grows in place.
 
 BlockKind = Literal["reasoning", "text", "call"]
 
@@ -151,11 +140,14 @@ class Blocks(Struct, frozen=True, kw_only=True):
     open: Block | None = None
     said: tuple[bytes, ...] = ()
     """The text of the open block so far."""
-    calling: CallStarted | None = None
-    """The call being written. Its block opens with its first arguments, because until then its name may grow."""
     held: _Held = None
     count: int = 0
     calls: int = 0
+
+    @property
+    def holding(self) -> bool:
+        """Whether text and reasoning are held, because a call has begun."""
+        return self.held is not None or (self.open is not None and self.open.kind == "call")
 
     def of(self, envelope: Envelope) -> Self:
         """The same state for that envelope, whose id came with the answer's first event."""
@@ -167,18 +159,15 @@ _Written = tuple[Blocks, tuple[BlockEvent, ...]]
 
 def advance_blocks(blocks: Blocks, piece: Piece) -> _Written:
     """The state after the next piece, and what to write. `Ended` closes the open block and writes the held pieces."""
-    calling = blocks.calling
     match piece:
-        case TextDelta(text=text) if calling is None:
+        case TextDelta(text=text) if not blocks.holding:
             return _grown(blocks, "text", text)
-        case ReasoningDelta(text=text) if calling is None:
+        case ReasoningDelta(text=text) if not blocks.holding:
             return _grown(blocks, "reasoning", text)
-        case CallStarted() if calling is None or (calling.index == piece.index and not _is_written(blocks)):
-            return replace(blocks, calling=piece), ()
-        case CallStarted(index=index) if calling is not None and calling.index == index:
-            return blocks, ()
-        case CallDelta(index=index, arguments=more) if calling is None or calling.index == index:
-            return _grown(replace(blocks, calling=calling or CallStarted(index=index)), "call", more)
+        case CallStarted(index=index) if index < blocks.calls:
+            return blocks, ()  # begun by the backend's own events: clients would append the name or id
+        case CallDelta(index=index, arguments=more) if blocks.open is not None and blocks.open.call == index:
+            return _grown(blocks, "call", more)
         case TextDelta() | ReasoningDelta() | CallStarted() | CallDelta():
             return replace(blocks, held=(blocks.held, piece)), ()
         case Ended():
@@ -187,30 +176,21 @@ def advance_blocks(blocks: Blocks, piece: Piece) -> _Written:
             assert_never(piece)
 
 
-def _is_written(blocks: Blocks) -> bool:
-    return blocks.open is not None and blocks.open.kind == "call"
-
-
 def _grown(blocks: Blocks, kind: BlockKind, text: str) -> _Written:
     """The state with more text in a block of that kind, opened if another kind is open."""
     if not text:
         return blocks, ()
     before: tuple[BlockEvent, ...] = ()
     if blocks.open is None or blocks.open.kind != kind:
-        blocks, before = _opened(blocks, kind)
+        blocks, before = _opened(blocks, Block(kind=kind, number=blocks.count))
     if blocks.open is None:
         return blocks, before
     grown = BlockGrown(block=blocks.open, text=text)
     return replace(blocks, said=appended(blocks.said, text.encode())), (*before, grown)
 
 
-def _opened(blocks: Blocks, kind: BlockKind) -> _Written:
+def _opened(blocks: Blocks, block: Block) -> _Written:
     blocks, before = close_block(blocks)
-    block = Block(kind=kind, number=blocks.count)
-    if kind == "call" and blocks.calling is not None:
-        ids, made = blocks.ids.of(blocks.calling.id, blocks.calls)
-        block = replace(block, call=blocks.calls, name=blocks.calling.name, id=made)
-        blocks = replace(blocks, ids=ids, calls=blocks.calls + 1)
     return replace(blocks, open=block, count=blocks.count + 1), (*before, BlockOpened(block=block))
 
 
@@ -230,9 +210,6 @@ def _ended(blocks: Blocks) -> _Written:
         blocks, more = written
         events.extend(more)
 
-    if blocks.calling is not None and not _is_written(blocks):
-        add(_opened(blocks, "call"))
-    add(close_block(blocks))
     pieces: list[Piece] = [Ended()]
     while blocks.held is not None:
         before, piece = blocks.held
@@ -240,11 +217,13 @@ def _ended(blocks: Blocks) -> _Written:
         blocks = replace(blocks, held=before)
     held = gather_reply(reversed(pieces))
     if isinstance(held, Reply):
-        blocks = replace(blocks, calling=None)
         add(_grown(blocks, "reasoning", held.reasoning))
         add(_grown(blocks, "text", held.text))
-        for number, call in enumerate(held.calls):
-            add(_opened(replace(blocks, calling=CallStarted(index=number, name=call.name, id=call.id)), "call"))
+        for call in held.calls:
+            ids, made = blocks.ids.of(call.id, blocks.calls)
+            block = Block(kind="call", number=blocks.count, call=blocks.calls, name=call.name, id=made)
+            blocks = replace(blocks, ids=ids, calls=blocks.calls + 1)
+            add(_opened(blocks, block))
             add(_grown(blocks, "call", call.arguments))
     add(close_block(blocks))
     return blocks, tuple(events)
@@ -299,4 +278,51 @@ class Events(Struct, frozen=True, kw_only=True):
 
     def ending(self, ended: Ended) -> tuple[Self, bytes]:
         """The events after the last block."""
+        raise NotImplementedError
+
+
+# Passing on: a backend's answer in the client's protocol, unchanged as far as clients accept it.
+
+
+class Passed(Struct, frozen=True, kw_only=True):
+    """The state of passing a stream on. Each protocol has a subclass."""
+
+    envelope: Envelope
+    blocks: Blocks
+    begun: bool = False
+    """Whether the client has seen the beginning of the message."""
+    over: bool = False
+    """Whether the client has seen its end."""
+
+    def advance(self, event: bytes) -> tuple[Self, bool]:
+        """The state after the backend's next event, and whether clients accept it; if not, the state is unchanged."""
+        lines = event.splitlines()
+        found = payloads(lines)
+        if not found:
+            return self, True  # a comment
+        name = next((line[6:].strip() for line in reversed(lines) if line.startswith(b"event:")), b"")
+        try:
+            after = self.after(found[0], name) if len(found) == 1 else None
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            after = None
+        return (self, False) if after is None else (after, True)
+
+    def takes(self, answer: bytes) -> bool:
+        """Whether clients accept this whole answer unchanged."""
+        try:
+            calls = self.calls_in(answer)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            return False
+        return calls is not None and self.blocks.ids.are_new(calls)
+
+    def after(self, payload: bytes, name: bytes, /) -> Self | None:
+        """The state after the event of that name; None if clients do not accept it."""
+        raise NotImplementedError
+
+    def calls_in(self, answer: bytes) -> tuple[str, ...] | None:
+        """The ids of the calls in a whole answer; None if clients do not accept it."""
+        raise NotImplementedError
+
+    def go_on(self) -> Events:
+        """The writer of the rest of the stream."""
         raise NotImplementedError

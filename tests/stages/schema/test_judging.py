@@ -120,6 +120,41 @@ def test_one_text_is_a_list_of_one_and_no_list_of_lists() -> None:
     assert isinstance(check('{"a":"x"}'), Misfit)
 
 
+@pytest.mark.parametrize(
+    ("keyword", "bare", "right", "wrong"),
+    [
+        ("unevaluatedProperties", {"properties": {"x": True}}, {"x": 1}, {"y": 1}),
+        ("unevaluatedItems", {"prefixItems": [True]}, [1], [1, 1]),
+    ],
+)
+def test_many_unevaluated_keywords_about_one_value_are_all_kept(
+    keyword: str, bare: Json, right: Json, wrong: Json
+) -> None:
+    part = bare
+    for _ in range(8):
+        part = {"allOf": [part], keyword: False}
+    for rule, fitting, other in ((part, right, wrong), ({"not": part}, wrong, right)):
+        check = checker(json.dumps({"type": "object", "properties": {"a": rule}}).encode())
+        assert isinstance(check(json.dumps({"a": fitting})), Fits)
+        assert isinstance(check(json.dumps({"a": other})), Misfit)
+
+
+@pytest.mark.parametrize(
+    ("draft", "part"),
+    [
+        ("http://json-schema.org/draft-04/schema#", {"type": "integer", "exclusiveMaximum": 3}),
+        ("http://json-schema.org/draft-04/schema#", {"type": "integer", "allOf": [True]}),
+        ("http://json-schema.org/draft-07/schema#", {"type": "string", "pattern": "(?i)ab"}),
+    ],
+)
+def test_a_part_that_its_draft_does_not_look_at_may_be_invalid(draft: str, part: Json) -> None:
+    members: Json = {"a": part, "b": {"type": "boolean"}}
+    schema: Json = {"$schema": draft, "type": "object", "$ref": "#/$defs/p", "$defs": {"p": {"properties": members}}}
+    result = checker(json.dumps(schema).encode())('{"a":[],"b":2}')
+    assert isinstance(result, Misfit)
+    assert "b" in {one.path for one in result.problems}
+
+
 # --- The parts for one value are bounded, with references followed, and without following them for ever
 
 TWO: dict[str, Json] = {"anyOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}]}

@@ -86,7 +86,7 @@ def test_a_history_as_xml_takes_turns() -> None:
         Tool(call_id="1", name="write", text="done"),
         User(text="Go on."),
     )
-    assert [(m.role, m.content) for m in prompted.encode_history(history, "# Tools", prompted.XML)] == [
+    assert [(m.role, m.content) for m in openai.encode_history(prompted.as_text(history, "# Tools", prompted.XML))] == [
         ("system", "Do it.\n\n# Tools"),
         ("user", "Go."),
         ("assistant", 'I write.\n<invoke name="write">\n<parameter name="text">t</parameter>\n</invoke>'),
@@ -100,7 +100,7 @@ def test_damaged_arguments_are_no_example_to_follow(form: prompted.Form) -> None
 
     def said(arguments: str) -> str:
         made = ToolCall(id="1", name="write", arguments=arguments)
-        return prompted.encode_history((Assistant(calls=(made,)),), "", form)[0].content
+        return openai.encode_history(prompted.as_text((Assistant(calls=(made,)),), "", form))[0].content
 
     assert said('{"text": "a",}') == said('{"text":"a"}')
     assert said("{what}") == "[called write: {what}]"

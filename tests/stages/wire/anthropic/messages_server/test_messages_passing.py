@@ -152,6 +152,22 @@ def test_thinking_that_is_open_gets_the_signature_that_its_server_gave() -> None
     ]
 
 
+def test_a_call_that_is_open_goes_on_and_what_comes_between_waits() -> None:
+    sealed = '[{"type":"thinking","thinking":"Hm.","signature":"sig"}]'
+    told = rest(
+        passed([START, *block(0, CALL)[:1]]),
+        CallDelta(index=0, arguments='{"at"'),
+        ReasoningDelta(text="", sealed=sealed),
+        TextDelta(text="So."),
+        CallDelta(index=0, arguments=":4}"),
+        Ended(finish="tool_calls"),
+    )
+    assert [one["delta"].get("partial_json") for one in told[:2]] == ['{"at"', ":4}"]
+    assert [(one["type"].removeprefix("content_block_"), one.get("index")) for one in told[2:-2]] == [
+        *(("stop", 0), ("start", 1), ("delta", 1), ("stop", 1)),
+    ]
+
+
 WHOLE: Event = {**MESSAGE, "content": [{"type": "text", "text": "a"}, CALL], "stop_reason": "tool_use"}
 
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from stages.effect import Usage
-from stages.wire.deltas import CallDelta, CallStarted, Ended, TextDelta
+from stages.wire.deltas import CallDelta, CallStarted, Ended, Piece, ReasoningDelta, TextDelta
 from stages.wire.openai.chat_server import PassedChat, passed_chat
 from stages.wire.server.streams import Envelope
 from stages.wire.server_wires import CHAT
@@ -126,6 +126,36 @@ def test_forge_goes_on_where_the_server_was_left() -> None:
     (again,) = third["delta"]["tool_calls"]
     assert (again["index"], again["id"] not in ("", "c1", "c9")) == (1, True)
     assert last["finish_reason"] == "tool_calls"
+
+
+@pytest.mark.parametrize(
+    ("pieces", "told"),
+    [
+        ([CallStarted(index=0, name="looked", id="c1"), CallDelta(index=0, arguments="{}")], ["{}"]),
+        (
+            [
+                CallStarted(index=0, name="look", id="c1"),
+                CallDelta(index=0, arguments='{"a"'),
+                TextDelta(text="!"),
+                ReasoningDelta(text="Hm."),
+                CallDelta(index=0, arguments=":1}"),
+            ],
+            ['{"a"', ":1}", "Hm.", "!"],
+        ),
+    ],
+    ids=["its name grows", "its id is repeated, and text comes between its arguments"],
+)
+def test_a_call_that_the_server_began_is_one_call_however_it_goes_on(pieces: list[Piece], told: list[str]) -> None:
+    state, _ = passed(ROLE, with_call())
+    events, stream = state.go_on(), b""
+    for piece in (*pieces, Ended(finish="tool_calls")):
+        events, more = events.advance(piece)
+        stream += more
+    deltas = [json.loads(line)["choices"][0]["delta"] for line in stream.decode().split("data: ")[1:-1]]
+    calls = [call for delta in deltas for call in delta.get("tool_calls", ())]
+    assert all(call.keys() == {"index", "function"} and call["index"] == 0 for call in calls)
+    said = [delta.get("content") or delta.get("reasoning_content") for delta in deltas[len(calls) : -1]]
+    assert [*(call["function"]["arguments"] for call in calls), *said] == told
 
 
 def test_usage_is_told_once() -> None:

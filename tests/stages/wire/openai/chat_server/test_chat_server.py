@@ -316,13 +316,16 @@ def chunks(stream: bytes) -> list[Any]:
 
 def test_a_stream_has_the_role_first_then_deltas_then_the_reason() -> None:
     events, stream = completion_events(envelope()).begin()
-    for piece in (TextDelta(text="Hi"), CallStarted(index=0, name="lo"), CallStarted(index=0, name="look", id="c1")):
+    for piece in (
+        TextDelta(text="Hi"),
+        CallStarted(index=0, name="lo"),
+        CallStarted(index=0, name="look", id="c1"),
+        CallDelta(index=0, arguments="{"),
+        CallStarted(index=1, name="patch"),
+        CallDelta(index=0, arguments="}"),
+        Ended(usage=Usage(prompt=1)),
+    ):
         events, more = events.advance(piece)
-        stream += more
-    events, more = events.advance(CallDelta(index=0, arguments="{"))
-    stream += more
-    for last in (CallDelta(index=0, arguments="}"), CallStarted(index=1, name="patch"), Ended(usage=Usage(prompt=1))):
-        events, more = events.advance(last)
         stream += more
     told = chunks(stream)
     assert {(c["id"], c["object"], c["created"], c["model"]) for c in told} == {
@@ -339,8 +342,7 @@ def test_a_stream_has_the_role_first_then_deltas_then_the_reason() -> None:
             },
             None,
         ),
-        ({"tool_calls": [{"index": 0, "function": {"arguments": "{"}}]}, None),
-        ({"tool_calls": [{"index": 0, "function": {"arguments": "}"}}]}, None),
+        ({"tool_calls": [{"index": 0, "function": {"arguments": "{}"}}]}, None),
         (
             {
                 "tool_calls": [
