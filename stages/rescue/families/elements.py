@@ -195,11 +195,12 @@ def parameters(text: str, called: Called, grammar: Grammar, names: Names) -> Rea
     if encoded and quoted:
         values = iter(raw)
         given = {name: [next(values) for _ in several] for name, several in given.items()}
+    sure = bool(given) or names.takes_nothing(called.name)
     ended = grammar.end(text, position)
     end = past_closing(text, position) if ended is None else ended
-    if ended is None and end == position:
+    if end == position and (ended is None or not sure):
         closed = text[position - 1] == ">" or unclosed == len(raw)
-        rest = _ENDS.match(text, position) if (closed if given else names.takes_nothing(called.name)) else None
+        rest = _ENDS.match(text, position) if sure and (closed or not given) else None
         if rest is None:
             cut = _CUT_TAG.match(text, position)
             return _damaged(called, cut.end() if cut else position, names)

@@ -8,6 +8,7 @@ or make it the tag: `<f><k>v</k></f>`.
 """
 
 import re
+from collections.abc import Callable
 from functools import cache
 
 from msgspec.structs import replace
@@ -38,6 +39,7 @@ from stages.rescue.tags import (
     CLOSED,
     END_TAG,
     GAP,
+    GIVEN,
     KEY,
     OPENS,
     PARAMETER,
@@ -51,7 +53,6 @@ from stages.rescue.tags import (
 _CUT_OFF = r"(?:</[\w:|\uff5c ]*+)?\Z"
 _KEY_OPEN = rf"{TAG}{PARAMETER}(?={ATTRIBUTE})"
 _CALL_OPEN = rf"{TAG}(?:{CALL}{ATTRIBUTE}|tool_call>)"
-_IN_HEAD = r"\s++[\w-]{1,40}+=(?:\"[^\"]{0,2000}+\"|'[^']{0,2000}+')"
 _PAIR_KEY_TAG, _PAIR_VALUE_TAG = rf"{TAG}{KEY}{TAG_END}", rf"{TAG}{VALUE}{TAG_END}"
 _PAIR_KEY_END, _PAIR_VALUE_END = rf"{END_TAG}{KEY}{TAG_END}", rf"{END_TAG}{VALUE}{TAG_END}"
 _PAIR_OPEN = rf"{TAG}{CALL}{TAG_END}"
@@ -63,13 +64,32 @@ _STRAY = rf"(?:[\"`)\]}}]{{1,3}}{GAP})?"
 
 _ELEMENT_HEAD = LazyPattern(
     rf"(?:{TAG})?(?P<tag>{CALL})(?:{ATTRIBUTE}|/(?=[\w.-]{{1,100}}>\s?\{{)){QUOTE}?(?P<name>(?:[^\s<>\"'={{(\u201c\u201d]|<(?=[|\uff5c/])|[^\S\n](?![\w-]{{1,40}}=)){{1,200}}+){QUOTE}?"
-    rf"(?:[=(: ]{{0,3}}+(?=\{{)|(?P<more>(?:{_IN_HEAD}|[^<>\n]){{0,80}}+)"
+    rf"(?:[=(: ]{{0,3}}+(?=\{{)|(?P<more>(?:{GIVEN}|[^<>\n]){{0,80}}+)"
     rf"(?:>|(?=\n?\s{{0,8}}{TAG}{PARAMETER}[\s=])))"
 )
 _PAIRS_HEAD = LazyPattern(
     rf"(?:{_PAIR_OPEN})?{GAP}(?P<name>[\w.:/-]{{1,200}}+){GAP}(?P<sep><tool_sep{TAG_END})?{GAP}"
     rf"(?=<|\{{|[\w.-]{{1,80}}{_PAIR_KEY_END})"
 )
+
+
+def _value_end(closing: str, key: str, unclosed: str) -> Callable[[str, int, re.Match[str]], Span | None]:
+    """The closing tag of a value, told from one in the value by what follows: another key, or the end of the call.
+
+    Without it a value ends where `unclosed` says so, or with the call, behind which there is nothing or another one.
+    """
+    return up_to(
+        rf"(?=\s?<)(?:(?P<closing>{closing})(?={GAP}(?:(?P=closing){GAP})?(?:{key}|{_STRAY}{CLOSED}|{_CALL_OPEN}|<{BAR}|{_CUT_OFF}))|"
+        rf"(?={unclosed})|(?=(?:{CLOSED}\s*+){{1,3}}(?:\Z|{_CALL_OPEN})))"
+    )
+
+
+@cache
+def _call_end() -> Callable[[str, int], int | None]:
+    return past(
+        rf"{GAP}{_STRAY}(?:{END_TAG}(?:(?:{PARAMETER}|input)s?|{VALUE}){TAG_END}{GAP})?(?:{CLOSED}|<end_of_tool_call{TAG_END})|"
+        rf"(?={GAP}{_CALL_OPEN})"
+    )
 
 
 @cache
@@ -80,14 +100,13 @@ def elements() -> Grammar:
             rf"{GAP}{TAG}{PARAMETER}{ATTRIBUTE}(?:{QUOTE}(?P<key>[^\"'>\n\u201c\u201d]{{1,200}}+){QUOTE}|{QUOTE}?(?P<bare>[^\s\"'<>=]{{1,200}}+)[\"']?)"
             r"(?:=|(?P<typed>(?:\s+value=\"[^\"]{0,4000}+\")?[^<>\n]{0,80})(?:>|(?=\n)))"
         ),
-        value_end=up_to(
-            r"(?=\n?<)(?:"
-            rf"{END_TAG}{PARAMETER}(?:/|\w{{0,3}}){TAG_END}(?={GAP}(?:{END_TAG}{PARAMETER}{TAG_END}{GAP})?(?:{_KEY_OPEN}|{_STRAY}{CLOSED}|{_CALL_OPEN}|<{BAR}|{_CUT_OFF}))|"
-            rf"(?=\n?<parameter=[\"']?[\w.-]{{1,100}}[\"']?>\n)|(?=\n{_KEY_OPEN})|(?<=>)(?={_KEY_OPEN})|"
-            rf"(?=\n{END_TAG}invoke{TAG_END})|(?={END_TAG}(?:invoke|function){TAG_END}\s*(?:\Z|</|{_CALL_OPEN}))|"
-            rf"(?=(?:{CLOSED}\s*+){{1,3}}(?:\Z|{_CALL_OPEN})))"
+        value_end=_value_end(
+            rf"{END_TAG}{PARAMETER}(?:/|\w{{0,3}}){TAG_END}",
+            _KEY_OPEN,
+            rf"\n?<parameter=[\"']?[\w.-]{{1,100}}[\"']?>\n|\n{_KEY_OPEN}|(?<=>){_KEY_OPEN}|\n{END_TAG}invoke{TAG_END}|"
+            rf"{END_TAG}(?:invoke|function){TAG_END}\s*</",
         ),
-        end=past(rf"{GAP}{_STRAY}(?:{END_TAG}(?:{PARAMETER}|input)s?{TAG_END}{GAP})?{CLOSED}|(?={GAP}{_CALL_OPEN})"),
+        end=_call_end(),
     )
 
 
@@ -99,13 +118,12 @@ def pairs() -> Grammar:
             rf"{GAP}(?:(?:{_PAIR_KEY_TAG}{GAP}){{1,2}}(?P<key>[^<]{{1,200}})(?:(?:{_PAIR_KEY_END}|{_PAIR_VALUE_END}){GAP}){{1,2}}|"
             rf"(?:{_PAIR_OPEN}{GAP})?(?P<bare>[\w.-]{{1,80}})(?:{_PAIR_KEY_END}{GAP}){{1,2}})(?:{_PAIR_VALUE_TAG})?"
         ),
-        value_end=up_to(
-            r"(?=[<\s])(?:"
-            rf"{_PAIR_VALUE_END}(?={GAP}(?:{_PAIR_KEY_TAG}|[\w.-]{{1,80}}{_PAIR_KEY_END}|{_STRAY}{CLOSED}|<{BAR}|{_CUT_OFF}))|"
-            rf"(?={CLOSED}\s*(?:\Z|{_PAIR_OPEN}))|"
-            rf"(?=\s?{_PAIR_KEY_TAG}[\w.-]{{1,100}}{_PAIR_KEY_END}\s*{_PAIR_VALUE_TAG}))"
+        value_end=_value_end(
+            _PAIR_VALUE_END,
+            rf"(?:{_PAIR_KEY_TAG}|[\w.-]{{1,80}}{_PAIR_KEY_END})",
+            rf"\s?{_PAIR_KEY_TAG}[\w.-]{{1,100}}{_PAIR_KEY_END}\s*{_PAIR_VALUE_TAG}",
         ),
-        end=past(rf"{GAP}{_STRAY}(?:{_PAIR_VALUE_END}{GAP})?(?:{CLOSED}|<end_of_tool_call{TAG_END})"),
+        end=_call_end(),
         value=lambda written, _typed, repairs: element_as_json(written, repairs, strip=False),
         encoded=True,
     )
@@ -278,8 +296,7 @@ def _only_value(text: str, called: Called, tag: str, names: Names) -> Read | Non
 
 
 _OWN_TAG = re.compile(
-    r"<(?P<name>[A-Za-z_][\w.-]{0,120})(?P<given>(?:\s+[\w.-]{1,80}=(?:\"[^\"<]{0,2000}\"|'[^'<]{0,2000}'|[^\s\"'<>=/]{1,200}))*+)"
-    r"\s*+(?:(?P<closed>/>|>\s{0,8}</(?P=name)>)|>)"
+    rf"<(?P<name>[A-Za-z_][\w.-]{{0,120}})(?P<given>(?:{GIVEN})*+)\s*+(?:(?P<closed>/>|>\s{{0,8}}</(?P=name)>)|>)"
 )
 
 
