@@ -25,7 +25,7 @@ from stages.rescue.found import Claim, Read
 from stages.rescue.names import Names
 from stages.rescue.tags import END_TAG, GAP, PARAMETER, TAG, TAG_END, past_closing
 
-TO_JSON = re.compile(rf"{GAP}(?:{TAG}(?:{PARAMETER}|input)s?{TAG_END}{GAP})?\(?\s*+(?:{ARGUMENTS_BEGIN}|(?=\[))")
+_TO_JSON = re.compile(rf"{GAP}(?:{TAG}(?:{PARAMETER}|input)s?{TAG_END}{GAP})?\(?\s*+(?:{ARGUMENTS_BEGIN}|(?=\[))")
 """What comes before arguments that are JSON."""
 _BLANK = re.compile(GAP)
 _SURPLUS = re.compile(r"\)|\"?[ \t]*+[}\]]{0,3}(?=\s*+<)")
@@ -106,7 +106,7 @@ class Grammar(Struct, frozen=True, kw_only=True):
     value_end: Callable[[str, int, re.Match[str]], Span | None]
     end: Callable[[str, int], int | None]
     value: Callable[[str, str, dict[str, None]], str] = _text
-    to_json: re.Pattern[str] = TO_JSON
+    to_json: re.Pattern[str] = _TO_JSON
     keys: tuple[str, ...] = ("key", "bare")
     encoded: bool = False
     escaped: bool = False
@@ -136,7 +136,8 @@ def past(expression: str) -> Callable[[str, int], int | None]:
 
 def behind(text: str, opening: re.Match[str], name: str, names: Names) -> int:
     """Where the arguments begin: some models write the tag before them twice."""
-    again = skip_blank(text, opening.end())
+    blank = _BLANK.match(text, opening.end())
+    again = blank.end() if blank else opening.end()
     twice = text.startswith(opening[0].strip(), again) and not names.takes_nothing(name)
     return again + len(opening[0].strip()) if twice else opening.end()
 
@@ -170,7 +171,7 @@ def parameters(text: str, called: Called, grammar: Grammar, names: Names) -> Rea
     position = called.body
     while key := grammar.key.match(text, position):
         typed = (key["typed"] or "") if "typed" in grammar.key.groupindex else ""
-        inside = _IN_TAG.match(typed)
+        inside = _IN_TAG.match(typed) if typed else None
         empty = inside and _EMPTY.match(text, key.end())
         span = empty.span() if empty else grammar.value_end(text, skip_cdata(text, key.end()), key)
         if span is None and unclosed and unclosed == len(raw):
@@ -247,9 +248,3 @@ def skip_cdata(text: str, begin: int) -> int:
             return len(text)
         begin = end + len("]]>")
     return begin
-
-
-def skip_blank(text: str, position: int) -> int:
-    """The next position that is not blank."""
-    blank = _BLANK.match(text, position)
-    return blank.end() if blank else position

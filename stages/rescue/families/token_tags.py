@@ -10,7 +10,7 @@ import html
 import re
 
 from stages.repair.json_text import is_json, json_quoted
-from stages.rescue.families.elements import Called, Grammar, Span, call_with, joined_arguments, past, up_to
+from stages.rescue.families.elements import Called, Grammar, Span, behind, call_with, joined_arguments, past, up_to
 from stages.rescue.families.json_calls import CUT_OFF
 from stages.rescue.found import Family, Read
 from stages.rescue.names import Names
@@ -39,7 +39,8 @@ _K3 = Grammar(
 
 def _k3(text: str, start: int, names: Names) -> Read | None:
     if head := _K3_HEAD.match(text, start):
-        return call_with(text, Called(html.unescape(head[1]), start, head.end()), _K3, names)
+        name = html.unescape(head[1])
+        return call_with(text, Called(name, start, behind(text, head, name, names)), _K3, names)
     called = text.startswith(("<|open|>call ", "<|open|>toolscall "), start)
     if called and "<|sep|>" not in text[start : start + _NEAR]:
         return Read(start=start, end=len(text), damage=CUT_OFF, keep="")
@@ -93,7 +94,7 @@ _M3 = Grammar(
 
 def _m3(text: str, start: int, names: Names) -> Read | None:
     head = _M3_HEAD.match(text, start)
-    return call_with(text, Called(head[1], start, head.end()), _M3, names) if head else None
+    return call_with(text, Called(head[1], start, behind(text, head, head[1], names)), _M3, names) if head else None
 
 
 K3 = Family(name="k3", first="<", opener=r"<\|open\|>|<\|close\|>", read=_k3, words=("<|",))

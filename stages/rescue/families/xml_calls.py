@@ -27,7 +27,6 @@ from stages.rescue.families.elements import (
     joined_arguments,
     parameters,
     past,
-    skip_blank,
     up_to,
 )
 from stages.rescue.found import Claim, Family, Read
@@ -140,6 +139,7 @@ _NEAR = 4_000
 """Characters in which a value is likely to end."""
 _TAG = re.compile(r"</?[\w.-]{1,100}>")
 _CLOSED = re.compile(CLOSED)
+_BLANK = re.compile(GAP + _STRAY)
 
 
 def own_tags(text: str, body: int, tags: tuple[str, ...], known: tuple[str, ...]) -> Grammar:
@@ -161,7 +161,8 @@ def own_tags(text: str, body: int, tags: tuple[str, ...], known: tuple[str, ...]
 
     def end(text: str, position: int) -> int | None:
         for tag in closing:
-            begin = skip_blank(text, position)
+            blank = _BLANK.match(text, position)
+            begin = blank.end() if blank else position
             if text.startswith(tag, begin):
                 position = begin + len(tag)
             elif tag.startswith(cut := text[begin:]) and cut.startswith("</"):
@@ -197,8 +198,9 @@ def _read(text: str, start: int, names: Names) -> Read | None:
 
 
 def _element(text: str, head: re.Match[str], begin: int, names: Names) -> Read:
-    name = head["name"].rstrip().removesuffix("/").rstrip()
-    closed = head[0].endswith("/>") or head["name"].rstrip().endswith("/")
+    name = head["name"].rstrip()
+    closed = head[0].endswith("/>") or name.endswith("/")
+    name = name.removesuffix("/").rstrip() if closed else name
     body = behind(text, head, name, names)
     if head["more"] and (given := in_attributes(head["more"], name, names)):
         end = body if closed else elements().end(text, body)
@@ -227,12 +229,12 @@ def _pairs(text: str, start: int, names: Names) -> Read | None:
     head = _PAIRS_HEAD.compiled.match(text, start)
     if head is None:
         return None
-    called = Called(head["name"], start, head.end())
+    called = Called(head["name"], start, behind(text, head, head["name"], names))
     if text.startswith("{", head.end()):
         return call_with(text, called, pairs(), names) if head["sep"] else None
     if _KEY_CLOSED.match(text, head.end()) and (tool := _glued(head["name"], names)):
         called = Called(tool, start, head.start("name") + len(tool))
-    elif not (names.knows(head["name"]) or head["sep"] or pairs().key.match(text, head.end())):
+    elif not (names.knows(head["name"]) or head["sep"] or pairs().key.match(text, called.body)):
         return None
     return parameters(text, called, pairs(), names)
 
@@ -268,7 +270,7 @@ def _named_element(text: str, start: int, names: Names) -> Read | None:
     if head is None or not (head["outer"] or (opening and names.knows(head["name"]))):
         return None
     name = head["name"].rstrip()
-    body = behind(text, opening, name, names) if opening else head.end()
+    body = behind(text, opening or head, name, names)
     tags = tuple(filter(None, (opening and opening["tag"], head["outer"])))
     usual = () if opening else (elements(), pairs())
     grammar = next((one for one in usual if one.key.match(text, body)), None)
