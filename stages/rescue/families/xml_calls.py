@@ -252,10 +252,11 @@ def _unopened_pairs(text: str, start: int, names: Names) -> Read | None:
     return parameters(text, Called(name, text.rfind(name, 0, start), start), pairs(), names)
 
 
+_OUTER = "tool_call|tool_use|tool|function_call|function|invoke|call|action|use_tool|use_mcp_tool"
+_NAME_TAG = "tool_name|name|tool|function_name|function|action"
 _NAME_HEAD = re.compile(
-    r"(?:<(?P<outer>tool_call|tool_use|tool|function_call|function|invoke|call|action|use_tool|use_mcp_tool)>"
-    rf"{GAP}(?:<server_name>[^<]{{0,200}}</server_name>{GAP})?)?"
-    r"<(?P<tag>tool_name|name|tool|function_name|function|action)>\s*+(?P<name>[^<]{1,200}+)</(?P=tag)>"
+    rf"(?:<(?P<outer>{_OUTER})>{GAP}(?:<server_name>[^<]{{0,200}}</server_name>{GAP})?)?"
+    rf"<(?P<tag>{_NAME_TAG})>\s*+(?P<name>[^<]{{1,200}}+)</(?P=tag)>"
 )
 _ARGUMENTS = re.compile(rf"{GAP}<(?P<tag>arguments|args|parameters|params|input|tool_input|tool_args|action_input)>")
 
@@ -353,9 +354,8 @@ NAMED_ELEMENT = Family(
     name="tool_xml",
     first="<",
     opener=(
-        r"<(?:(?:tool_call|tool_use|tool|function_call|function|invoke|call|action|use_tool|use_mcp_tool)"
-        r">(?=\s{0,20}<(?:server_name|tool_name|name|tool|function_name|function|action)>)|"
-        r"(?:tool|action|function|tool_name|function_name|name)>(?=[^<]{1,120}</(?:tool|action|function|name)))"
+        rf"<(?:(?:{_OUTER})>(?=\s{{0,20}}<(?:server_name|{_NAME_TAG})>)|"
+        rf"(?:{_NAME_TAG})>(?=[^<]{{1,120}}</(?:tool|action|function|name)))"
     ),
     read=_named_element,
     words=WORDS,
