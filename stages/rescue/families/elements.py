@@ -4,8 +4,8 @@
 
 How tags are written, and where a value ends, is a `Grammar`. What goes wrong is read here, for all of them:
 
-- free: an opening tag written twice; a value's closing tag of another name; a key written again (an array); JSON in the
-  place of the elements, which shows its own end, with a bracket or a quotation mark too many
+- free: an opening tag written twice; a value's closing tag of another name; a key written again (an array); signs
+  before the closing tag of the call; JSON in the place of the elements, which shows its own end
 - a guess: a missing closing tag of values, where another argument or the end of the call follows, or of the call, at
   the end of the reply; decoded entities, where values are usually not encoded
 - not read: anything else that does not show where a value or the call ends

@@ -92,8 +92,8 @@ def _call_end() -> Callable[[str, int], int | None]:
 
 
 @cache
-def elements() -> Grammar:
-    """Each value in an element that has the parameter's name as an attribute."""
+def elements(*, escaped: bool = False) -> Grammar:
+    """Each value in an element that has the parameter's name as an attribute; with a bare `=` that is no XML."""
     return Grammar(
         key=re.compile(
             rf"{GAP}{TAG}{PARAMETER}{ATTRIBUTE}(?:{QUOTE}(?P<key>[^\"'>\n\u201c\u201d]{{1,200}}+){QUOTE}|{QUOTE}?(?P<bare>[^\s\"'<>=]{{1,200}}+)[\"']?)"
@@ -106,6 +106,7 @@ def elements() -> Grammar:
             rf"{END_TAG}(?:invoke|function){TAG_END}\s*</",
         ),
         end=_call_end(),
+        escaped=escaped,
     )
 
 
@@ -208,7 +209,7 @@ def _element(text: str, head: re.Match[str], begin: int, names: Names) -> Read:
             return Read(start=begin, end=end, claims=(Claim(name=name, arguments=given),), keep="")
     if closed:
         return Read(start=begin, end=body, claims=(Claim(name=name, arguments="{}"),), keep="")
-    grammar = elements()
+    grammar = elements(escaped=" name=" in head[0])
     own = None if grammar.key.match(text, body) else _OWN_KEY.match(text, body)
     if own and names.takes(name, own["key"] or own["bare"] or own["tag"]):
         grammar = own_tags(text, body, (head["tag"],), names.parameters(name))
