@@ -134,6 +134,7 @@ _OWN_KEY = re.compile(
     r"(?:\s+(?:name|key)=[\"']?(?P<key>[^\"'>]{1,100}+)(?:[\"'](?:\s+type=[\"']\w{1,20}[\"'])?)?)?)>"
 )
 """An element that is an argument. After `=` alone stands a key in a parameter's tag, and in any other tag its value."""
+_OWN_KEYS = ("key", "bare", "tag")
 _NAMED_KEY = re.compile(rf"{GAP}<(?P<word>{KEY}|name)>\s*+(?P<key>[^<]{{1,200}})</(?P=word)>{GAP}<(?P<tag>{VALUE})>")
 """The parameter's name and its value in an element of their own."""
 _NEAR = 4_000
@@ -176,7 +177,7 @@ def own_tags(text: str, body: int, tags: tuple[str, ...], known: tuple[str, ...]
 
     return Grammar(
         key=_NAMED_KEY if in_pairs else _OWN_KEY,
-        keys=("key", "bare", "tag"),
+        keys=_OWN_KEYS,
         value_end=value_end,
         end=end,
         escaped=True,
@@ -210,8 +211,8 @@ def _element(text: str, head: re.Match[str], begin: int, names: Names) -> Read:
     if closed:
         return Read(start=begin, end=body, claims=(Claim(name=name, arguments="{}"),), keep="")
     grammar = elements(escaped=" name=" in head[0])
-    own = None if grammar.key.match(text, body) else _OWN_KEY.match(text, body)
-    if own and names.takes(name, own["key"] or own["bare"] or own["tag"]):
+    own = () if grammar.key.match(text, body) else (_OWN_KEY.match(text, body), _NAMED_KEY.match(text, body))
+    if any(key and names.takes(name, next(filter(None, map(key.group, _OWN_KEYS)))) for key in own):
         grammar = own_tags(text, body, (head["tag"],), names.parameters(name))
     return call_with(text, Called(name, begin, body), grammar, names)
 
