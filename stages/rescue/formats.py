@@ -7,11 +7,13 @@ A format that only differs in prefix, bracket or bar from those that forge knows
 """
 
 import re
+from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from stages.repair.json_text import is_json
+from stages.rescue.families.elements import Called, Grammar, element_as_json, parameters, past, up_to
 from stages.rescue.families.json_calls import named_call
-from stages.rescue.families.xml_calls import Called, Grammar, parameters
 from stages.rescue.found import PLACES, Family, Format, Read
 from stages.rescue.names import LONGEST_NAME, Names
 from stages.rescue.tags import BAR, GAP
@@ -29,8 +31,8 @@ def family_of(row: Format) -> Family:
     head = re.compile(
         rf"{opening}{GAP}[*`\"']{{0,3}}(?P<name>{_word(between)}{{1,{LONGEST_NAME}}}+)[*`\"']{{0,3}}{GAP}{_loose(between.strip())}{GAP}"
     )
-    end = re.compile(rf"{GAP}{_loose(after.strip())}")
-    grammar = _grammar(row, opening, head, end) if row.argument else None
+    end = past(rf"{GAP}{_loose(after.strip())}")
+    grammar = _grammar(row, opening, end) if row.argument else None
 
     def read(text: str, start: int, names: Names) -> Read | None:
         found = head.match(text, start)
@@ -39,15 +41,11 @@ def family_of(row: Format) -> Family:
         name = found["name"]
         if grammar and grammar.key.match(text, found.end()):
             fence = _FENCE_BEFORE.search(text, max(0, start - 40), start)
-            called = Called(name=name, begin=fence.start() if fence else start, body=found.end())
+            called = Called(name, fence.start() if fence else start, found.end())
             return _past_fence(text, parameters(text, called, grammar, names), fenced=fence is not None)
         if not names.knows(name) or not text.startswith("{", found.end()):
             return None
-        return named_call(text, start, found.end(), name, past)
-
-    def past(text: str, position: int) -> int:
-        closing = end.match(text, position)
-        return closing.end() if closing else position
+        return named_call(text, start, found.end(), name, lambda text, position: end(text, position) or position)
 
     # A row of elements may be a call of any tool; a word of its beginning is in all of them.
     word = max(_LETTERS.findall(before.lower()), key=len, default="")
@@ -59,23 +57,25 @@ def _past_fence(text: str, read: Read, *, fenced: bool) -> Read:
     return replace(read, end=closing.end()) if closing else read
 
 
-def _grammar(row: Format, opening: str, head: re.Pattern[str], end: re.Pattern[str]) -> Grammar:
+def _grammar(row: Format, opening: str, end: Callable[[str, int], int | None]) -> Grammar:
     written = PLACES.split(row.argument)[1]
     before, between, after = (_loose(part.strip()) for part in PLACES.split(row.argument))
     # A newline after it is told from the value's own when the value is read.
     blank = r"[ \t]{0,8}+" if written.endswith((" ", "\t")) else ""
     closing = _loose(PLACES.split(row.call)[-1].strip()) or r"(?:```|\Z)"
     return Grammar(
-        head=head,
-        key=re.compile(
-            rf"{GAP}{before}{GAP}[\"']?(?:(?P<key>{_word(written)}{{1,100}}+)|(?P<bare>(?!)))[\"']?{GAP}{between}{blank}"
-        ),
-        value_end=re.compile(
-            rf"{after}(?={GAP}(?:{before}|{opening}|{closing}|\Z))|(?=\n{closing}{GAP}\Z)|(?=\n```\s*+\Z)"
-        ),
+        key=re.compile(rf"{GAP}{before}{GAP}[\"']?(?P<key>{_word(written)}{{1,100}}+)[\"']?{GAP}{between}{blank}"),
+        keys=("key",),
+        value_end=up_to(rf"{after}(?={GAP}(?:{before}|{opening}|{closing}|\Z))|(?=\n{closing}{GAP}\Z)|(?=\n```\s*+\Z)"),
         end=end,
-        quoted=True,
+        value=_value,
     )
+
+
+def _value(written: str, _typed: str, repairs: dict[str, None]) -> str:
+    """A value as JSON: texts are in quotation marks, as JSON has them, or are no JSON."""
+    json = written.strip()
+    return json if is_json(json) else element_as_json(written.removesuffix("\n"), repairs)
 
 
 def _word(following: str) -> str:

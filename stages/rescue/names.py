@@ -107,6 +107,13 @@ class Names(Struct, frozen=True):
         """Whether `written` means a tool that is known to have no parameters."""
         return isinstance(self.known, _MAPPING) and self.knows(written) and not self.parameters(written)
 
+    def takes(self, written: str, key: str) -> bool:
+        """Whether the tool that `written` means may have this parameter, in any spelling."""
+        known = self.parameters(written)
+        if not known:
+            return not self.takes_nothing(written)
+        return key in known or spelling(key) in map(spelling, known)
+
     def begins(self, written: str) -> bool:
         """Whether `written` may be a known name that was cut off."""
         return any(name.startswith(written) for name in self.known)

@@ -25,6 +25,8 @@ ATTRIBUTE = (
     r"(?:\s{1,8}(?:(?!(?:name|tool)=)\w{1,20}=[\"'][^\"'<>]{0,80}[\"']\s{1,8})?(?:name|key|tool|id))?\s{0,8}=\s{0,8}"
 )
 """`name=`, where the name of a tool or parameter follows, or nothing but the equals sign."""
+GIVEN = r"\s++[\w.-]{1,80}+=(?:\"[^\"]{0,2000}+\"|'[^']{0,2000}+'|[^\s\"'<>=/]{1,200}+)"
+"""Any attribute with its value."""
 
 CALL = r"(?:invoke|function|tool[_ -]?call|function[_ -]?call|tool_use|tool|call|action)"
 PARAMETER = r"(?:parameter|param|argument|arg)"

@@ -1,4 +1,17 @@
-"""The arguments of a call in plain XML: JSON, one element each, or the value of the only parameter."""
+"""The one reader of calls whose arguments are elements: after the name, each key in a tag, then its value up to an end.
+
+    <parameter=k>v</parameter>    <arg_key>k</arg_key><arg_value>v</arg_value>    <k>v</k>
+
+How tags are written, and where a value ends, is a `Grammar`. What goes wrong is read here, for all of them:
+
+- free: an opening tag written twice; a value's closing tag of another name; a key written again (an array); signs
+  before the closing tag of the call; JSON in the place of the elements, which shows its own end
+- a guess: a missing closing tag of values, where another argument or the end of the call follows, or of the call, at
+  the end of the reply; decoded entities, where values are usually not encoded
+- not read: anything else that does not show where a value or the call ends
+
+Values are text and stay text: what type they are is the schema's business.
+"""
 
 import html
 import re
@@ -6,141 +19,40 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from stages.repair.json_text import json_quoted
-from stages.rescue.families.json_calls import ARGUMENTS_BEGIN, CUT_OFF, UNREADABLE, named_call
-from stages.rescue.found import Claim
+from stages.repair.json_text import is_json, json_quoted
+from stages.rescue.families.json_calls import ARGUMENTS_BEGIN, named_call
+from stages.rescue.found import Claim, Read
 from stages.rescue.names import Names
-from stages.rescue.tags import CLOSED, GAP, KEY, PARAMETER, VALUE, past_closing
+from stages.rescue.tags import END_TAG, GAP, PARAMETER, TAG, TAG_END, past_closing
 
-ELEMENT = re.compile(
-    rf"{GAP}<(?:(?P<word>{PARAMETER})=[\"']?(?P<bare>[^\"'>]{{1,100}}+)[\"']?|(?P<tag>[A-Za-z_][\w.-]{{0,100}})"
-    r"(?:\s+(?:name|key)=[\"']?(?P<key>[^\"'>]{1,100}+)(?:[\"'](?:\s+type=[\"']\w{1,20}[\"'])?)?)?)>"
-)
-"""An element that is an argument. After `=` alone stands a key in a parameter's tag, and in any other tag its value."""
-ARGUMENTS = re.compile(rf"{ARGUMENTS_BEGIN}|\[")
+_TO_JSON = re.compile(rf"{GAP}(?:{TAG}(?:{PARAMETER}|input)s?{TAG_END}{GAP})?\(?\s*+(?:{ARGUMENTS_BEGIN}|(?=\[))")
+"""What comes before arguments that are JSON."""
 _BLANK = re.compile(GAP)
+_SURPLUS = re.compile(r"\)|\"?[ \t]*+[}\]]{0,3}(?=\s*+<)")
+_ANY_CLOSING = re.compile(rf"{GAP}</[\w:.-]{{1,60}}>")
+_IN_TAG = re.compile(r"\s*+(?:value\s?=|[:=])\s*+(?:\"([^\"]*+)\"|'([^']*+)')")
+_EMPTY = re.compile(rf"{GAP}(?:{END_TAG}{PARAMETER}{TAG_END}|(?=<))")
+"""What is behind a tag that has the value in it."""
+_AROUND_KEY = " :\\\t\r\n"
+_FOREIGN_END = re.compile(r"</([\w:.-]{1,60})>\Z")
+_ENDS = re.compile(r"(?:\s*</[\w:|\uff5c .-]{1,60}>){0,2}\s*(?:</[\w:|\uff5c ]*+)?\Z")
+"""The end of the reply, where closing tags are missing or have other names."""
+_CUT_TAG = re.compile(r"\s*<[^>]*+\Z")
+_ATTRIBUTE = re.compile(r"\s-{0,2}([\w.-]{1,80})=(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'<>=/]++)(?=[\s/>]|\Z))")
 _CDATA = re.compile(r"\s*+<!\[CDATA\[")
 _ESCAPED = re.compile(r"[^<>&]*+(?:&(?:lt|gt|amp|quot|apos|#39|#34);[^<>&]*+)++")
 """A value in which every special sign of XML is escaped: HTML has bare ones too."""
-_FOREIGN = re.compile(CLOSED)
-"""The closing tag of a call in another format."""
-_SURPLUS = re.compile(r"\"?[ \t]*+[}\]]{0,3}(?=\s*+<)")
 _MARGIN = re.compile(r"\n[ \t]{1,40}\Z")
-_NEAR = 4_000
-"""Characters in which a value is likely to end."""
-_TAG = re.compile(r"</?[\w.-]{1,100}>")
-_FOREIGN_END = re.compile(r"</([\w:.-]{1,60})>\Z")
-_ANY_CLOSING = re.compile(rf"{GAP}</[\w:.-]{{1,60}}>")
-_KEY_AND_VALUE = re.compile(f"(?:{KEY}|name) {VALUE}")
-_UNCLOSED = "its markup is not closed."
+
+Span = tuple[int, int]
 
 
-class BrokenElements(Struct, frozen=True):
-    """What is wrong with the arguments, and where reading them stopped."""
+class Called(Struct, frozen=True):
+    """The called name, where the call begins, and where its arguments begin."""
 
-    why: str
-    end: int
-
-
-def body_at(text: str, position: int, tag: str, name: str, names: Names) -> tuple[Claim, int] | BrokenElements:
-    """The arguments up to the closing tag, as JSON or as one element each; or what is wrong with them."""
-    closing = f"</{tag}>"
-    begin = skip_blank(text, position)
-    if ARGUMENTS.match(text, begin):
-        read = named_call(text, begin, begin, name, _past_surplus)
-        if not read.claims:
-            return BrokenElements(read.damage or UNREADABLE, len(text) if read.damage == CUT_OFF else read.end)
-        # Complete JSON needs no closing tag to show its end, so one of any name will do.
-        body = closed(text, read.end, closing, read.claims[0])
-        if isinstance(body, BrokenElements):
-            other = _ANY_CLOSING.match(text, read.end)
-            return without_closing(read.claims[0]), other.end() if other else read.end
-        return body
-    given: dict[str, list[str]] = {}
-    repairs: dict[str, None] = {}
-    if text.startswith(f"<{tag}>", begin):
-        # Some models write the opening tag twice.
-        position = begin + len(f"<{tag}>")
-    known = {f"<{parameter}>" for parameter in names.parameters(name)}
-
-    def bound(begin: int, reach: int) -> int:
-        tags = (tag for tag in _TAG.finditer(text, begin, reach) if tag[0] == closing or tag[0] in known)
-        return next((tag.start() for tag in tags), -1)
-
-    values = Values(text, bound)
-    while (element := ELEMENT.match(text, position)) and not element[0].lstrip().startswith(closing):
-        tag = element["tag"] or element["word"]
-        value = values.read(element.end(), tag)
-        if value is None:
-            return BrokenElements(CUT_OFF, len(text))
-        given.setdefault(element["key"] or element["bare"] or tag, []).append(element_as_json(value[0], repairs))
-        position = value[1]
-    repairs.update(values.repairs)
-    keys = {json_quoted(key): key for key in names.parameters(name)}
-    if _KEY_AND_VALUE.fullmatch(" ".join(given)) and given.keys().isdisjoint(keys.values()):
-        # Each parameter's name and its value in an element of their own.
-        written, values_of = given.values()
-        if len({*written} & keys.keys()) == len(written) == len(values_of):
-            given = {keys[key]: [value] for key, value in zip(written, values_of, strict=True)}
-    claim = Claim(name=name, arguments=joined_arguments(given), repairs=tuple(repairs), cost=len(values.repairs))
-    return closed(text, position, closing, claim)
-
-
-def _past_surplus(text: str, position: int) -> int:
-    """The position behind a quotation mark and brackets that close nothing."""
-    surplus = _SURPLUS.match(text, position)
-    return surplus.end() if surplus else position
-
-
-class Values:
-    """The values of a call's elements, each up to its closing tag.
-
-    Where that is not near, and the next argument or the end of the call is, the value ends there: its closing tag is
-    missing, or has another name. `bound` finds that place between two positions, -1 for none.
-    """
-
-    def __init__(self, text: str, bound: Callable[[int, int], int]) -> None:
-        self.text = text
-        self.bound = bound
-        self.repairs: dict[str, None] = {}
-
-    def read(self, begin: int, tag: str) -> tuple[str, int] | None:
-        """The value that begins there, and where its markup ends."""
-        closing, inside = f"</{tag}>", skip_cdata(self.text, begin)
-        end = self.text.find(closing, inside, inside + _NEAR)
-        if end < 0 and (bound := self.bound(inside, inside + _NEAR)) >= 0:
-            self.repairs["missing_closer"] = None
-            return self.text[begin:bound].strip(), bound
-        if end < 0 and (end := self.text.find(closing, inside)) < 0:
-            return None
-        return self.text[begin:end], end + len(closing)
-
-
-def without_foreign_closer(written: str) -> str:
-    """The value without a closing tag of another name at its end."""
-    foreign = _FOREIGN_END.search(written[-80:].rstrip())
-    if foreign and f"<{foreign[1]}" not in written:
-        return written.rstrip().removesuffix(foreign[0])
-    return written.strip()
-
-
-def joined_arguments(given: dict[str, list[str]]) -> str:
-    """The object of these values, each as JSON.
-
-    A name that was given several values is an array: whether the tool takes one is its schema's business.
-    """
-    values = ((key, one[0] if len(one) == 1 else f"[{','.join(one)}]") for key, one in given.items())
-    return "{" + ",".join(f"{json_quoted(key)}:{value}" for key, value in values) + "}"
-
-
-def skip_cdata(text: str, begin: int) -> int:
-    """Where the search for the closing tag starts: after a CDATA section at the beginning, in which tags are text."""
-    while opening := _CDATA.match(text, begin):
-        end = text.find("]]>", opening.end())
-        if end < 0:
-            return len(text)
-        begin = end + len("]]>")
-    return begin
+    name: str
+    begin: int
+    body: int
 
 
 def element_as_json(value: str, repairs: dict[str, None], *, strip: bool = True) -> str:
@@ -173,45 +85,166 @@ def _without_margin(written: str, margin: str) -> str:
     return "\n".join((lines[0], *(line.removeprefix(margin[1:]) for line in lines[1:])))
 
 
-def closed(text: str, position: int, closing: str, claim: Claim) -> tuple[Claim, int] | BrokenElements:
-    """The claim, if its closing tag follows or, after complete arguments, the end of the reply."""
-    if end := after_closing(text, position, closing):
-        return claim, end
-    if claim.arguments == "{}" or skip_blank(text, position) < len(text):
-        return BrokenElements(_UNCLOSED, position)
-    return without_closing(claim), len(text)
+def _text(written: str, typed: str, repairs: dict[str, None]) -> str:
+    """A value as JSON: text, or what it is, where its tag says that it is no string."""
+    if "string=" in typed:
+        return written.strip() if "false" in typed and is_json(written.strip()) else json_quoted(written)
+    return element_as_json(written, repairs)
 
 
-def without_closing(claim: Claim) -> Claim:
-    """The claim, whose closing tag is missing at the very end of the reply."""
-    if "missing_closer" in claim.repairs:
-        return claim
-    repairs = (*claim.repairs, "missing_closer")
-    return Claim(name=claim.name, arguments=claim.arguments, repairs=repairs, cost=claim.cost + 1)
+class Grammar(Struct, frozen=True, kw_only=True):
+    """How arguments are written.
+
+    `key` matches up to a value. Its groups `keys` have the name, the first that matched; a group `typed`, if there is
+    one, has what else is in the tag. `value_end(text, begin, key)` is the place of what ends a value, nothing of it
+    where its closing tag is missing, or None. `value(written, typed, repairs)` is the value as JSON. `end(text,
+    position)` is where the markup ends that closes the call, if it comes next. `to_json` matches up to arguments that
+    are JSON. `encoded`: values may be JSON, which shows where all are. `escaped`: entities are usual in values.
+    """
+
+    key: re.Pattern[str]
+    value_end: Callable[[str, int, re.Match[str]], Span | None]
+    end: Callable[[str, int], int | None]
+    value: Callable[[str, str, dict[str, None]], str] = _text
+    to_json: re.Pattern[str] = _TO_JSON
+    keys: tuple[str, ...] = ("key", "bare")
+    encoded: bool = False
+    escaped: bool = False
 
 
-def after_closing(text: str, position: int, closing: str) -> int | None:
-    """Where the closing tag ends, if it comes next."""
-    begin = skip_blank(text, position)
-    if text.startswith(closing, begin):
-        return begin + len(closing)
-    if closing.startswith(cut := text[begin : begin + len(closing)]) and cut.startswith("</"):
-        return len(text)
-    foreign = _FOREIGN.match(text, begin)
-    past = foreign.end() if foreign else past_closing(text, begin)
-    return past if past > begin else None
+def up_to(expression: str) -> Callable[[str, int, re.Match[str]], Span | None]:
+    """The end of a value that is the same whatever the key, as a regular expression."""
+    pattern = re.compile(expression)
+
+    def value_end(text: str, begin: int, _key: re.Match[str]) -> Span | None:
+        ended = pattern.search(text, begin)
+        return ended.span() if ended else None
+
+    return value_end
 
 
-def skip_blank(text: str, position: int) -> int:
-    """The next position that is not blank."""
-    blank = _BLANK.match(text, position)
-    return blank.end() if blank else position
+def past(expression: str) -> Callable[[str, int], int | None]:
+    """The end of a call, as a regular expression."""
+    pattern = re.compile(expression)
+
+    def end(text: str, position: int) -> int | None:
+        closing = pattern.match(text, position)
+        return closing.end() if closing else None
+
+    return end
 
 
-def plain_body(text: str, position: int, tag: str, name: str, names: Names) -> tuple[Claim, int] | None:
-    """The body as the value of the tool's only parameter."""
-    parameters, closing, end = names.parameters(name), f"</{tag}>", text.find("<", position)
-    if len(parameters) != 1 or not text.startswith(closing, max(end, 0)) or not text[position:end].strip():
-        return None
-    arguments = f"{{{json_quoted(parameters[0])}:{json_quoted(text[position:end].strip())}}}"
-    return Claim(name=name, arguments=arguments, repairs=("plain_input",)), end + len(closing)
+def behind(text: str, opening: re.Match[str], name: str, names: Names) -> int:
+    """Where the arguments begin: some models write the tag before them twice."""
+    blank = _BLANK.match(text, opening.end())
+    again = blank.end() if blank else opening.end()
+    twice = text.startswith(opening[0].strip(), again) and not names.takes_nothing(name)
+    return again + len(opening[0].strip()) if twice else opening.end()
+
+
+def call_with(text: str, called: Called, grammar: Grammar, names: Names) -> Read:
+    """The call with the arguments behind its name: JSON, or elements."""
+    if begin := grammar.to_json.match(text, called.body):
+        read = named_call(text, called.begin, begin.end(), called.name, lambda t, at: _past_json(t, at, grammar))
+        return read if read.claims else _damaged(called, max(read.end, called.body), names, read.damage)
+    return parameters(text, called, grammar, names)
+
+
+def _past_json(text: str, position: int, grammar: Grammar) -> int:
+    """Complete JSON needs no closing tag to show its end, so one of any name will do."""
+    surplus = _SURPLUS.match(text, position)
+    position = surplus.end() if surplus else position
+    if end := grammar.end(text, position):
+        return end
+    other = _ANY_CLOSING.match(text, position)
+    return other.end() if other else past_closing(text, position)
+
+
+def parameters(text: str, called: Called, grammar: Grammar, names: Names) -> Read:
+    """The call with its arguments in elements, up to what closes it."""
+    given: dict[str, list[str]] = {}
+    repairs: dict[str, None] = {}
+    raw: list[str] = []
+    # HyperCLOVA X writes each value as JSON, so its texts are in quotation marks.
+    encoded, quoted = grammar.encoded, False
+    unclosed = 0
+    position = called.body
+    while key := grammar.key.match(text, position):
+        typed = (key["typed"] or "") if "typed" in grammar.key.groupindex else ""
+        inside = _IN_TAG.match(typed) if typed else None
+        empty = inside and _EMPTY.match(text, key.end())
+        span = empty.span() if empty else grammar.value_end(text, skip_cdata(text, key.end()), key)
+        if span is None and unclosed and unclosed == len(raw):
+            # A model that closes no value does not close the last either.
+            span = (len(text), len(text))
+        if span is None:
+            return _damaged(called, len(text), names)
+        written, position = text[key.end() : span[0]], span[1]
+        if inside and empty:
+            written = html.unescape(inside[1] or inside[2] or "")
+        elif span[0] == span[1]:
+            bare = _without_foreign_closer(written)
+            if bare == written.strip():
+                repairs["missing_closer"] = None
+                unclosed += 1
+            written = bare
+        raw.append(written.strip())
+        encoded = encoded and is_json(raw[-1])
+        quoted = quoted or raw[-1].startswith('"')
+        name = html.unescape(next(filter(None, map(key.group, grammar.keys)))).strip(_AROUND_KEY)
+        given.setdefault(name, []).append(grammar.value(written, typed, repairs))
+    if encoded and quoted:
+        values = iter(raw)
+        given = {name: [next(values) for _ in several] for name, several in given.items()}
+    sure = bool(given) or names.takes_nothing(called.name)
+    ended = grammar.end(text, position)
+    end = past_closing(text, position) if ended is None else ended
+    if end == position and (ended is None or not sure):
+        closed = text[position - 1] == ">" or unclosed == len(raw)
+        rest = _ENDS.match(text, position) if sure and (closed or not given) else None
+        if rest is None:
+            cut = _CUT_TAG.match(text, position)
+            return _damaged(called, cut.end() if cut else position, names)
+        repairs["missing_closer"] = None
+        end = rest.end()
+    cost = len(repairs.keys() - {"entities"} if grammar.escaped else repairs)
+    claim = Claim(name=called.name, arguments=joined_arguments(given), repairs=tuple(repairs), cost=cost)
+    return Read(start=called.begin, end=end, claims=(claim,), keep="")
+
+
+def _damaged(called: Called, end: int, names: Names, why: str | None = None) -> Read:
+    known = names.knows(called.name)
+    why = why or f"the markup of the call of {called.name[:60]} is cut off or not closed."
+    return Read(start=called.begin, end=end, damage=why if known else None, keep="" if known else None)
+
+
+def _without_foreign_closer(written: str) -> str:
+    """The value without a closing tag of another name at its end."""
+    foreign = _FOREIGN_END.search(written[-80:].rstrip())
+    if foreign and f"<{foreign[1]}" not in written:
+        return written.rstrip().removesuffix(foreign[0])
+    return written.strip()
+
+
+def attributes(written: str) -> dict[str, str]:
+    """The attributes of a tag."""
+    return {found[1]: html.unescape(found[2] or found[3] or found[4] or "") for found in _ATTRIBUTE.finditer(written)}
+
+
+def joined_arguments(given: dict[str, list[str]]) -> str:
+    """The object of these values, each as JSON.
+
+    A name that was given several values is an array: whether the tool takes one is its schema's business.
+    """
+    values = ((key, one[0] if len(one) == 1 else f"[{','.join(one)}]") for key, one in given.items())
+    return "{" + ",".join(f"{json_quoted(key)}:{value}" for key, value in values) + "}"
+
+
+def skip_cdata(text: str, begin: int) -> int:
+    """Where the search for the closing tag starts: after a CDATA section at the beginning, in which tags are text."""
+    while opening := _CDATA.match(text, begin):
+        end = text.find("]]>", opening.end())
+        if end < 0:
+            return len(text)
+        begin = end + len("]]>")
+    return begin

@@ -1,30 +1,34 @@
-"""Family `element`: a name, then parameters each in a tag of its own.
+"""Families of calls in XML: `element`, `tool_xml` and `tool_tag`, by where the name of the tool stands.
 
 Qwen3-Coder and Seed-OSS write `<function=f><parameter=k>v</parameter></function>`, MiniMax, DeepSeek 3.2, GigaChat and
 those who copy Anthropic `<invoke name="f"><parameter name="k">v</parameter></invoke>`, GLM, LongCat, K2 and iQuest
 `<tool_call>f<arg_key>k</arg_key><arg_value>v</arg_value></tool_call>`. The tags have any prefix (`stages.rescue.tags`).
-Values are text and stay text: what type they are is the schema's business. Tags inside of a value are told from those
-that end it by what follows. An opening tag that is missing between name and value is read over; so is a closing tag
-of another format.
+Others put the name in an element of its own, `<tool_use><tool_name>f</tool_name><arguments>…</arguments></tool_use>`,
+or make it the tag: `<f><k>v</k></f>`.
 """
 
-import html
 import re
+from collections.abc import Callable
 from functools import cache
 
-from msgspec import Struct
 from msgspec.structs import replace
 
+from stages._later import LazyPattern
 from stages.repair.json_text import is_json, json_quoted
 from stages.rescue.described import ARGUMENT_KEYS
 from stages.rescue.families.elements import (
+    Called,
+    Grammar,
+    Span,
+    attributes,
+    behind,
+    call_with,
     element_as_json,
     joined_arguments,
-    skip_blank,
-    skip_cdata,
-    without_foreign_closer,
+    parameters,
+    past,
+    up_to,
 )
-from stages.rescue.families.json_calls import ARGUMENTS_BEGIN, named_call
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names, name_before
 from stages.rescue.tags import (
@@ -34,6 +38,7 @@ from stages.rescue.tags import (
     CLOSED,
     END_TAG,
     GAP,
+    GIVEN,
     KEY,
     OPENS,
     PARAMETER,
@@ -42,101 +47,150 @@ from stages.rescue.tags import (
     TAG_END,
     VALUE,
     WORDS,
-    past_closing,
 )
-
-
-class Grammar(Struct, frozen=True, kw_only=True):
-    """How a format is written: `head` up to the arguments, `key` up to a value, `value_end`, and the `end`.
-
-    `strip`: a newline after the opening tag and one before the closing tag belong to the markup. `quoted`: texts are in
-    quotation marks, as JSON has them, so that other values are JSON too.
-    """
-
-    head: re.Pattern[str]
-    key: re.Pattern[str]
-    value_end: re.Pattern[str]
-    end: re.Pattern[str]
-    strip: bool = True
-    quoted: bool = False
-
 
 _CUT_OFF = r"(?:</[\w:|\uff5c ]*+)?\Z"
 _KEY_OPEN = rf"{TAG}{PARAMETER}(?={ATTRIBUTE})"
 _CALL_OPEN = rf"{TAG}(?:{CALL}{ATTRIBUTE}|tool_call>)"
-_ATTRIBUTE = r"\s++[\w-]{1,40}+=(?:\"[^\"\n]{0,2000}+\"|'[^'\n]{0,2000}+')"
 _PAIR_KEY_TAG, _PAIR_VALUE_TAG = rf"{TAG}{KEY}{TAG_END}", rf"{TAG}{VALUE}{TAG_END}"
 _PAIR_KEY_END, _PAIR_VALUE_END = rf"{END_TAG}{KEY}{TAG_END}", rf"{END_TAG}{VALUE}{TAG_END}"
 _PAIR_OPEN = rf"{TAG}{CALL}{TAG_END}"
+_STRAY = rf"(?:[\"`)\]}}]{{1,3}}{GAP})?"
+"""Signs that slipped in before the closing tag of a call."""
 
 
 # Compiled when a reply first needs them: together they would be half of the time of the first search.
 
+_ELEMENT_HEAD = LazyPattern(
+    rf"(?:{TAG})?(?P<tag>{CALL})(?:{ATTRIBUTE}|/(?=[\w.-]{{1,100}}>\s?\{{)){QUOTE}?(?P<name>(?:[^\s<>\"'={{(\u201c\u201d]|<(?=[|\uff5c/])|[^\S\n](?![\w-]{{1,40}}=)){{1,200}}+){QUOTE}?"
+    rf"(?:[=(: ]{{0,3}}+(?=\{{)|(?P<more>(?:{GIVEN}|[^<>\n]){{0,80}}+)"
+    rf"(?:>|(?=\n?\s{{0,8}}{TAG}{PARAMETER}[\s=])))"
+)
+_PAIRS_HEAD = LazyPattern(
+    rf"(?:{_PAIR_OPEN})?{GAP}(?P<name>[\w.:/-]{{1,200}}+){GAP}(?P<sep><tool_sep{TAG_END})?{GAP}"
+    rf"(?=<|\{{|[\w.-]{{1,80}}{_PAIR_KEY_END})"
+)
+
+
+def _value_end(closing: str, key: str, unclosed: str) -> Callable[[str, int, re.Match[str]], Span | None]:
+    """The closing tag of a value, told from one in the value by what follows: another key, or the end of the call.
+
+    Without it a value ends where `unclosed` says so, or with the call, behind which there is nothing or another one.
+    """
+    return up_to(
+        rf"(?=\s?<)(?:(?P<closing>{closing})(?={GAP}(?:(?P=closing){GAP})?(?:{key}|{_STRAY}{CLOSED}|{_CALL_OPEN}|<{BAR}|{_CUT_OFF}))|"
+        rf"(?={unclosed})|(?=(?:{CLOSED}\s*+){{1,3}}(?:\Z|{_CALL_OPEN})))"
+    )
+
 
 @cache
-def elements() -> Grammar:
-    """A name, then each parameter in an element with its name."""
+def _call_end() -> Callable[[str, int], int | None]:
+    return past(
+        rf"{GAP}{_STRAY}(?:{END_TAG}(?:(?:{PARAMETER}|input)s?|{VALUE}){TAG_END}{GAP})?(?:{CLOSED}|<end_of_tool_call{TAG_END})|"
+        rf"(?={GAP}{_CALL_OPEN})"
+    )
+
+
+@cache
+def elements(*, escaped: bool = False) -> Grammar:
+    """Each value in an element that has the parameter's name as an attribute; with a bare `=` that is no XML."""
     return Grammar(
-        head=re.compile(
-            rf"(?:{TAG})?{CALL}(?:{ATTRIBUTE}|/(?=[\w.-]{{1,100}}>\s?\{{)){QUOTE}?(?P<name>(?:[^<>\n\"'={{(\u201c\u201d]|<(?=[|\uff5c/])){{1,200}}+){QUOTE}?"
-            rf"(?:[=(: ]{{0,3}}+(?=\{{)|(?P<more>(?:{_ATTRIBUTE}|[^<>\n]){{0,80}}+)"
-            rf"(?:>|(?=\n?\s{{0,8}}{TAG}{PARAMETER}[\s=])))"
-        ),
         key=re.compile(
-            rf"{GAP}{TAG}{PARAMETER}{ATTRIBUTE}(?:{QUOTE}(?P<key>[^\"'>\n\u201c\u201d]{{1,200}}+){QUOTE}|(?P<bare>[^\s\"'<>=]{{1,200}}+)[\"']?)"
+            rf"{GAP}{TAG}{PARAMETER}{ATTRIBUTE}(?:{QUOTE}(?P<key>[^\"'>\n\u201c\u201d]{{1,200}}+){QUOTE}|{QUOTE}?(?P<bare>[^\s\"'<>=]{{1,200}}+)[\"']?)"
             r"(?:=|(?P<typed>(?:\s+value=\"[^\"]{0,4000}+\")?[^<>\n]{0,80})(?:>|(?=\n)))"
         ),
-        value_end=re.compile(
-            r"(?=\n?<)(?:"
-            rf"{END_TAG}{PARAMETER}(?:/|\w{{0,3}}){TAG_END}(?={GAP}(?:{END_TAG}{PARAMETER}{TAG_END}{GAP})?(?:{_KEY_OPEN}|{CLOSED}|{_CALL_OPEN}|<{BAR}|{_CUT_OFF}))|"
-            rf"(?=\n?<parameter=[\"']?[\w.-]{{1,100}}[\"']?>\n)|(?=\n{_KEY_OPEN})|(?<=>)(?={_KEY_OPEN})|"
-            rf"(?=\n{END_TAG}invoke{TAG_END})|(?={END_TAG}(?:invoke|function){TAG_END}\s*(?:\Z|</|{_CALL_OPEN}))|"
-            rf"(?=(?:{CLOSED}\s*+){{1,3}}(?:\Z|{_CALL_OPEN})))"
+        value_end=_value_end(
+            rf"{END_TAG}{PARAMETER}(?:/|\w{{0,3}}){TAG_END}",
+            _KEY_OPEN,
+            rf"\n?<parameter=[\"']?[\w.-]{{1,100}}[\"']?>\n|\n{_KEY_OPEN}|(?<=>){_KEY_OPEN}|\n{END_TAG}invoke{TAG_END}|"
+            rf"{END_TAG}(?:invoke|function){TAG_END}\s*</",
         ),
-        end=re.compile(rf"{GAP}(?:{END_TAG}(?:{PARAMETER}|input)s?{TAG_END}{GAP})?{CLOSED}|(?={GAP}{_CALL_OPEN})"),
+        end=_call_end(),
+        escaped=escaped,
     )
 
 
 @cache
 def pairs() -> Grammar:
-    """A name, then for each parameter its name and its value in elements."""
+    """The name of each parameter and its value in elements."""
     return Grammar(
-        head=re.compile(
-            rf"(?:{_PAIR_OPEN})?{GAP}(?P<name>[\w.:/-]{{1,200}}+){GAP}(?P<sep><tool_sep{TAG_END})?{GAP}"
-            rf"(?=<|\{{|[\w.-]{{1,80}}{_PAIR_KEY_END})"
-        ),
         key=re.compile(
             rf"{GAP}(?:(?:{_PAIR_KEY_TAG}{GAP}){{1,2}}(?P<key>[^<]{{1,200}})(?:(?:{_PAIR_KEY_END}|{_PAIR_VALUE_END}){GAP}){{1,2}}|"
             rf"(?:{_PAIR_OPEN}{GAP})?(?P<bare>[\w.-]{{1,80}})(?:{_PAIR_KEY_END}{GAP}){{1,2}})(?:{_PAIR_VALUE_TAG})?"
         ),
-        value_end=re.compile(
-            r"(?=[<\s])(?:"
-            rf"{_PAIR_VALUE_END}(?={GAP}(?:{_PAIR_KEY_TAG}|[\w.-]{{1,80}}{_PAIR_KEY_END}|{CLOSED}|<{BAR}|{_CUT_OFF}))|"
-            rf"(?={CLOSED}\s*(?:\Z|{_PAIR_OPEN}))|"
-            rf"(?=\s?{_PAIR_KEY_TAG}[\w.-]{{1,100}}{_PAIR_KEY_END}\s*{_PAIR_VALUE_TAG}))"
+        value_end=_value_end(
+            _PAIR_VALUE_END,
+            rf"(?:{_PAIR_KEY_TAG}|[\w.-]{{1,80}}{_PAIR_KEY_END})",
+            rf"\s?{_PAIR_KEY_TAG}[\w.-]{{1,100}}{_PAIR_KEY_END}\s*{_PAIR_VALUE_TAG}",
         ),
-        end=re.compile(rf"{GAP}(?:{_PAIR_VALUE_END}{GAP})?(?:{CLOSED}|<end_of_tool_call{TAG_END})"),
-        strip=False,
+        end=_call_end(),
+        value=lambda written, _typed, repairs: element_as_json(written, repairs, strip=False),
+        encoded=True,
     )
 
 
-_TO_ARGUMENTS = re.compile(rf"{GAP}(?:{TAG}(?:{PARAMETER}|input)s?{TAG_END}{GAP})?\(?\s*+{ARGUMENTS_BEGIN}")
-_GIVEN = re.compile(r"\s-{0,2}([\w.-]{1,40})=(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'<>=/]++)(?=[\s/>]|\Z))")
-_AROUND_KEY = " :\\\t\r\n"
-_IN_TAG = re.compile(r"\s*+(?:value\s?=|[:=])\s*+(?:\"([^\"]*+)\"|'([^']*+)')")
-_EMPTY = re.compile(rf"{GAP}(?:{END_TAG}{PARAMETER}{TAG_END}|(?=<))")
-"""A value in the parameter's own tag, and nothing behind it."""
+_OWN_KEY = re.compile(
+    rf"{GAP}<(?:(?P<word>{PARAMETER})=[\"']?(?P<bare>[^\"'>]{{1,100}}+)[\"']?|(?P<tag>[A-Za-z_][\w.-]{{0,100}})"
+    r"(?:\s+(?:name|key)=[\"']?(?P<key>[^\"'>]{1,100}+)(?:[\"'](?:\s+type=[\"']\w{1,20}[\"'])?)?)?)>"
+)
+"""An element that is an argument. After `=` alone stands a key in a parameter's tag, and in any other tag its value."""
+_OWN_KEYS = ("key", "bare", "tag")
+_NAMED_KEY = re.compile(rf"{GAP}<(?P<word>{KEY}|name)>\s*+(?P<key>[^<]{{1,200}})</(?P=word)>{GAP}<(?P<tag>{VALUE})>")
+"""The parameter's name and its value in an element of their own."""
+_NEAR = 4_000
+"""Characters in which a value is likely to end."""
+_TAG = re.compile(r"</?[\w.-]{1,100}>")
+_CLOSED = re.compile(CLOSED)
+_BLANK = re.compile(GAP + _STRAY)
+
+
+def own_tags(text: str, body: int, tags: tuple[str, ...], known: tuple[str, ...]) -> Grammar:
+    """Each value in an element with the parameter's name, up to the closing tags of these names, the inner first."""
+    closing = [f"</{tag}>" for tag in tags]
+    bounds = {*closing, *(f"<{key}>" for key in known)}
+    named = _NAMED_KEY.match(text, body)
+    in_pairs = named and named["key"].strip() in known and not {named["word"], named["tag"]} & {*known}
+
+    def value_end(text: str, begin: int, key: re.Match[str]) -> Span | None:
+        closes = f"</{key['tag'] or key['word']}>"
+        end = text.find(closes, begin, begin + _NEAR)
+        if end < 0:
+            bound = next((tag for tag in _TAG.finditer(text, begin, begin + _NEAR) if tag[0] in bounds), None)
+            if bound:
+                return bound.start(), bound.start()
+            end = text.find(closes, begin)
+        return (end, end + len(closes)) if end >= 0 else None
+
+    def end(text: str, position: int) -> int | None:
+        for tag in closing:
+            blank = _BLANK.match(text, position)
+            begin = blank.end() if blank else position
+            if text.startswith(tag, begin):
+                position = begin + len(tag)
+            elif tag.startswith(cut := text[begin:]) and cut.startswith("</"):
+                return len(text)
+            elif other := _CLOSED.match(text, begin):
+                position = other.end()
+            else:
+                return None
+        return position
+
+    return Grammar(
+        key=_NAMED_KEY if in_pairs else _OWN_KEY,
+        keys=_OWN_KEYS,
+        value_end=value_end,
+        end=end,
+        escaped=True,
+    )
+
+
 _KEY_CLOSED = re.compile(_PAIR_KEY_END)
-_CUT_TAG = re.compile(r"\s*<[^>]*+\Z")
-_ALL_CLOSED = re.compile(rf"\s*{_CUT_OFF}")
-"""The reply ends after a value's own closing tag: only closers are missing."""
-_REST = re.compile(r"\Z")
 _WRAPPER_BEFORE = re.compile(rf"<(?:seed:)?tool_call>{GAP}\Z")
 _WRAPPER_AFTER = re.compile(rf"{GAP}</(?:seed:)?tool_call>")
 
 
 def _read(text: str, start: int, names: Names) -> Read | None:
-    head = elements().head.match(text, start)
+    head = _ELEMENT_HEAD.compiled.match(text, start)
     if head is None:
         return _pairs(text, start, names) or _unopened_pairs(text, start, names)
     before = _WRAPPER_BEFORE.search(text, max(0, start - 40), start)
@@ -146,66 +200,43 @@ def _read(text: str, start: int, names: Names) -> Read | None:
 
 
 def _element(text: str, head: re.Match[str], begin: int, names: Names) -> Read:
-    second = skip_blank(text, head.end())
-    if text.startswith(head[0], second) and names.parameters(head["name"]):
-        # Some models write the opening tag twice.
-        head = elements().head.match(text, second) or head
-    called = Called(name=head["name"].rstrip().removesuffix("/").rstrip(), begin=begin, body=head.end())
-    closed = head.end() if head[0].endswith("/>") else None
-    if head["more"] and (given := in_attributes(head["more"], called.name, names)):
-        ended = None if closed else elements().end.match(text, head.end())
-        if closed or ended:
-            claim = Claim(name=called.name, arguments=given)
-            return Read(start=begin, end=ended.end() if ended else head.end(), claims=(claim,), keep="")
-    if head["name"].rstrip().endswith("/") or closed:
-        return Read(start=begin, end=head.end(), claims=(Claim(name=called.name, arguments="{}"),), keep="")
-    return json_body(text, called, elements().end, names) or parameters(text, called, elements(), names)
+    name = head["name"].rstrip()
+    closed = head[0].endswith("/>") or name.endswith("/")
+    name = name.removesuffix("/").rstrip() if closed else name
+    body = behind(text, head, name, names)
+    if head["more"] and (given := in_attributes(head["more"], name, names)):
+        end = body if closed else elements().end(text, body)
+        if end is not None:
+            return Read(start=begin, end=end, claims=(Claim(name=name, arguments=given),), keep="")
+    if closed:
+        return Read(start=begin, end=body, claims=(Claim(name=name, arguments="{}"),), keep="")
+    grammar = elements(escaped=" name=" in head[0])
+    own = () if grammar.key.match(text, body) else (_OWN_KEY.match(text, body), _NAMED_KEY.match(text, body))
+    if any(key and names.takes(name, next(filter(None, map(key.group, _OWN_KEYS)))) for key in own):
+        grammar = own_tags(text, body, (head["tag"],), names.parameters(name))
+    return call_with(text, Called(name, begin, body), grammar, names)
 
 
 def in_attributes(written: str, name: str, names: Names) -> str | None:
     """The arguments that stand in the tag itself: JSON of all of them, or an attribute for each."""
-    given = {found[1]: html.unescape(found[2] or found[3] or found[4] or "") for found in _GIVEN.finditer(written)}
+    given = attributes(written)
     whole = next((given[key] for key in ARGUMENT_KEYS if given.get(key, "").startswith("{")), "")
     if whole and is_json(whole):
         return whole
-    known = {key: [json_quoted(value)] for key, value in given.items() if key in names.parameters(name)}
+    known = {key: [json_quoted(value)] for key, value in given.items() if names.takes(name, key)}
     return joined_arguments(known) if known else None
 
 
-class Called(Struct, frozen=True):
-    """The called name, where the call begins, and where its arguments begin."""
-
-    name: str
-    begin: int
-    body: int
-
-
-def json_body(text: str, called: Called, end: re.Pattern[str], names: Names) -> Read | None:
-    """Llama 3.1's custom tools: the arguments as JSON between the tags."""
-    begin = _TO_ARGUMENTS.match(text, called.body)
-    if begin is None:
-        return None
-
-    def past(text: str, position: int) -> int:
-        position += text.startswith(")", position)
-        closing = end.match(text, position)
-        return closing.end() if closing else position
-
-    read = named_call(text, called.begin, begin.end(), called.name, past)
-    return read if read.claims else _damaged(called, max(read.end, called.body), names)
-
-
 def _pairs(text: str, start: int, names: Names) -> Read | None:
-    head = pairs().head.match(text, start)
+    head = _PAIRS_HEAD.compiled.match(text, start)
     if head is None:
         return None
-    called = Called(name=head["name"], begin=start, body=head.end())
+    called = Called(head["name"], start, behind(text, head, head["name"], names))
     if text.startswith("{", head.end()):
-        return json_body(text, called, pairs().end, names) if head["sep"] else None
+        return call_with(text, called, pairs(), names) if head["sep"] else None
     if _KEY_CLOSED.match(text, head.end()) and (tool := _glued(head["name"], names)):
-        called = Called(name=tool, begin=start, body=head.start("name") + len(tool))
-        return parameters(text, called, pairs(), names)
-    if not (names.knows(head["name"]) or head["sep"] or pairs().key.match(text, head.end())):
+        called = Called(tool, start, head.start("name") + len(tool))
+    elif not (names.knows(head["name"]) or head["sep"] or pairs().key.match(text, called.body)):
         return None
     return parameters(text, called, pairs(), names)
 
@@ -220,78 +251,76 @@ def _unopened_pairs(text: str, start: int, names: Names) -> Read | None:
     name = name_before(text, start) if pairs().key.match(text, start) else ""
     if not name or not names.knows(name):
         return None
-    begin = text.rfind(name, 0, start)
-    return parameters(text, Called(name=name, begin=begin, body=start), pairs(), names)
+    return parameters(text, Called(name, text.rfind(name, 0, start), start), pairs(), names)
 
 
-def parameters(text: str, called: Called, grammar: Grammar, names: Names) -> Read:
-    """Parameters up to the end tag. Without that tag it is not known whether more were to come: damage."""
-    given: dict[str, list[str]] = {}
-    repairs: dict[str, None] = {}
-    raw: list[str] = []
-    # HyperCLOVA X writes each value as JSON, so its texts are in quotation marks.
-    encoded, quoted = grammar is pairs(), False
-    unclosed = 0
-    position = called.body
-    while key := grammar.key.match(text, position):
-        typed = (key["typed"] or "") if "typed" in grammar.key.groupindex else ""
-        name = html.unescape(key["key"] or key["bare"]).strip(_AROUND_KEY)
-        inside = _IN_TAG.match(typed)
-        ended = (inside and _EMPTY.match(text, key.end())) or grammar.value_end.search(
-            text, skip_cdata(text, key.end())
-        )
-        if ended is None and "missing_closer" in repairs and unclosed == len(raw):
-            # A model that closes no value does not close the last either.
-            ended = _REST.search(text, key.end())
-        if ended is None:
-            return _damaged(called, len(text), names)
-        written, position = text[key.end() : ended.start()], ended.end()
-        if inside and ended.start() == key.end():
-            written = html.unescape(inside[1] or inside[2] or "")
-        elif not ended[0]:
-            bare = without_foreign_closer(written)
-            if bare == written.strip():
-                repairs["missing_closer"] = None
-                unclosed += 1
-            written = bare
-        encoded = encoded and is_json(written.strip())
-        quoted = quoted or written.lstrip().startswith('"')
-        if grammar.quoted and is_json(written.strip()):
-            value = written.strip()
-        else:
-            written = written.removesuffix("\n") if grammar.quoted else written
-            value = _value(written, typed, repairs, strip=grammar.strip)
-        given.setdefault(name, []).append(value)
-        raw.append(written.strip())
-    if encoded and quoted:
-        values = iter(raw)
-        given = {name: [next(values) for _ in several] for name, several in given.items()}
-    closing = grammar.end.match(text, position)
-    end = closing.end() if closing else past_closing(text, position)
-    if closing is None and end == position:
-        closed = text[position - 1] == ">" or unclosed == len(raw)
-        complete = closed if given else names.takes_nothing(called.name)
-        ended = _ALL_CLOSED.match(text, position) if complete else None
-        if ended is None:
-            cut = _CUT_TAG.match(text, position)
-            return _damaged(called, cut.end() if cut else position, names)
-        repairs["missing_closer"] = None
-        end = ended.end()
-    claim = Claim(name=called.name, arguments=joined_arguments(given), repairs=tuple(repairs), cost=len(repairs))
-    return Read(start=called.begin, end=end, claims=(claim,), keep="")
+_OUTER = "tool_call|tool_use|tool|function_call|function|invoke|call|action|use_tool|use_mcp_tool"
+_NAME_TAG = "tool_name|name|tool|function_name|function|action"
+_NAME_HEAD = re.compile(
+    rf"(?:<(?P<outer>{_OUTER})>{GAP}(?:<server_name>[^<]{{0,200}}</server_name>{GAP})?)?"
+    rf"<(?P<tag>{_NAME_TAG})>\s*+(?P<name>[^<]{{1,200}}+)</(?P=tag)>"
+)
+_ARGUMENTS = re.compile(rf"{GAP}<(?P<tag>arguments|args|parameters|params|input|tool_input|tool_args|action_input)>")
 
 
-def _value(value: str, typed: str, repairs: dict[str, None], *, strip: bool) -> str:
-    """One value as JSON. If the format types it (`string="false"`), JSON as it is; else a string."""
-    if "string=" in typed:
-        return value.strip() if "false" in typed and is_json(value.strip()) else json_quoted(value)
-    return element_as_json(value, repairs, strip=strip)
+def _named_element(text: str, start: int, names: Names) -> Read | None:
+    """`<tool_call><tool_name>f</tool_name><arguments>…</arguments></tool_call>` and its variants.
+
+    LangChain's XML agent writes `<tool>f</tool><tool_input>…</tool_input>`, with nothing around them.
+    """
+    head = _NAME_HEAD.match(text, start)
+    opening = _ARGUMENTS.match(text, head.end()) if head else None
+    if head is None or not (head["outer"] or (opening and names.knows(head["name"]))):
+        return None
+    name = head["name"].rstrip()
+    body = behind(text, opening or head, name, names)
+    tags = tuple(filter(None, (opening and opening["tag"], head["outer"])))
+    usual = () if opening else (elements(), pairs())
+    grammar = next((one for one in usual if one.key.match(text, body)), None)
+    grammar = grammar or own_tags(text, body, tags, names.parameters(name))
+    read = call_with(text, Called(name, start, body), grammar, names)
+    empty = not read.claims or read.claims[0].arguments == "{}"
+    if opening and empty and not head["outer"]:
+        read = _only_value(text, Called(name, start, body), opening["tag"], names) or read
+    # A name alone may be that of anything, and so may what just has a name.
+    if (empty and not opening) or (head["tag"] == "name" and not head["outer"]):
+        repairs = () if opening else ("no_arguments",)
+        read = replace(read, claims=tuple(claim.guessed(*repairs) for claim in read.claims))
+    return read
 
 
-def _damaged(called: Called, end: int, names: Names) -> Read:
-    known = names.knows(called.name)
-    why = f"the markup of the call of {called.name[:60]} is cut off or not closed." if known else None
-    return Read(start=called.begin, end=end, damage=why, keep="" if known else None)
+def _only_value(text: str, called: Called, tag: str, names: Names) -> Read | None:
+    """The element's text as the value of the tool's only parameter."""
+    known, closing, end = names.parameters(called.name), f"</{tag}>", text.find("<", called.body)
+    value = text[called.body : max(end, called.body)].strip()
+    if len(known) != 1 or not value or not text.startswith(closing, end):
+        return None
+    arguments = joined_arguments({known[0]: [json_quoted(value)]})
+    claim = Claim(name=called.name, arguments=arguments, repairs=("plain_input",))
+    return Read(start=called.begin, end=end + len(closing), claims=(claim,), keep="")
+
+
+_OWN_TAG = re.compile(
+    rf"<(?P<name>[A-Za-z_][\w.-]{{0,120}})(?P<given>(?:{GIVEN})*+)\s*+(?:(?P<closed>/>|>\s{{0,8}}</(?P=name)>)|>)"
+)
+
+
+def _own(text: str, start: int, names: Names) -> Read | None:
+    """`<get_weather><city>Paris</city></get_weather>`, `<get_weather city="Paris"/>`: only for a name that is known."""
+    head = _OWN_TAG.match(text, start)
+    if head is None or head["name"] not in names.known or (head["given"] and not head["closed"]):
+        return None
+    name = head["name"]
+    if head["closed"]:
+        given = {key: [json_quoted(value)] for key, value in attributes(head["given"]).items()}
+        claim = Claim(name=name, arguments=joined_arguments(given))
+        return Read(start=start, end=head.end(), claims=(claim,), keep="")
+    body = behind(text, head, name, names)
+    grammar = own_tags(text, body, (name,), names.parameters(name))
+    # A tag that happens to bear a tool's name is a call only if arguments follow, or its closing tag.
+    if not any((grammar.to_json.match(text, body), grammar.key.match(text, body), grammar.end(text, body))):
+        return None
+    return call_with(text, Called(name, start, body), grammar, names)
 
 
 _PAIR_BEGINS = (
@@ -322,4 +351,22 @@ ELEMENT = Family(
     ),
     read=_read,
     words=(*WORDS, "arg"),
+)
+NAMED_ELEMENT = Family(
+    name="tool_xml",
+    first="<",
+    opener=(
+        rf"<(?:(?:{_OUTER})>(?=\s{{0,20}}<(?:server_name|{_NAME_TAG})>)|"
+        rf"(?:{_NAME_TAG})>(?=[^<]{{1,120}}</(?:tool|action|function|name)))"
+    ),
+    read=_named_element,
+    words=WORDS,
+)
+OWN_TAG = Family(
+    name="tool_tag",
+    first="<",
+    opener=r"<(?=[A-Za-z_][\w.-]{0,120}(?:\s?/?>|\s[^<>]{1,2000}(?:/>|>\s{0,8}</)))",
+    read=_own,
+    own_tag=True,
+    words=(),
 )

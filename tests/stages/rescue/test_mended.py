@@ -225,7 +225,7 @@ def test_a_name_in_a_value_is_not_rewritten() -> None:
         ("<create_param><name>type</name><value>int</value></create_param>", {"name": "type", "value": "int"}),
         (
             "<delete_file><name>path</name><value>a</value><name>path</name><value>b</value></delete_file>",
-            {"name": ["path", "path"], "value": ["a", "b"]},
+            {"path": ["a", "b"]},
         ),
         (
             "<search><name>query</name><value>a</value><name>limit</name><value>3</value></search>",

@@ -16,7 +16,7 @@ from forge.workflow.checks import own_families
 from stages.effect import Reply
 from stages.options import OptionError
 from stages.reading.replies import reader
-from stages.rescue import FAMILIES, Format, family_of, rescuer
+from stages.rescue import FAMILIES, Format, family_of, rescue, rescuer
 from stages.rules import Rules
 from stages.tool import ToolEffect, ToolSpec
 from tests.rescue_corpus import FOLDER, Meant, arguments
@@ -129,3 +129,53 @@ def test_a_format_without_its_places_is_refused_when_it_is_made(call: str, argum
     with pytest.raises(OptionError, match="Format 'mine': ") as caught:
         Format(name="mine", call=call, argument=argument)
     assert says in str(caught.value)
+
+
+ELEMENTS = {
+    "an attribute without a name": ("<function=f>", "<parameter=KEY>", "</parameter>", "</function>"),
+    "an attribute": ('<invoke name="f">', '<parameter name="KEY">', "</parameter>", "</invoke>"),
+    "own keys": ('<invoke name="f">', "<KEY>", "</KEY>", "</invoke>"),
+    "pairs": ("<tool_call>f", "<arg_key>KEY</arg_key><arg_value>", "</arg_value>", "</tool_call>"),
+    "an own tag": ("<f>", "<KEY>", "</KEY>", "</f>"),
+    "a name in an element": ("<tool_use><name>f</name>", "<KEY>", "</KEY>", "</tool_use>"),
+    "MiniMax-M3": (
+        ']<]minimax[>[<invoke name="f">',
+        "]<]minimax[>[<KEY>",
+        "]<]minimax[>[</KEY>",
+        "]<]minimax[>[</invoke>",
+    ),
+    "Kimi K3": (
+        '<|open|>call tool="f"<|sep|>',
+        '<|open|>argument key="KEY"<|sep|>',
+        "<|close|>argument<|sep|>",
+        "<|close|>call<|sep|>",
+    ),
+}
+PLAIN = {form for form in ELEMENTS if form not in ("MiniMax-M3", "Kimi K3")}
+"""The grammars whose tags are no control tokens."""
+
+
+@pytest.mark.parametrize("form", ELEMENTS)
+def test_the_same_damage_is_read_alike_in_every_grammar_of_elements(form: str) -> None:
+    head, key, value_end, end = ELEMENTS[form]
+    city, days = (key.replace("KEY", word) for word in ("city", "days"))
+    closed = value_end.replace("KEY", "city")
+    last = f"{days}2{value_end.replace('KEY', 'days')}"
+    once, twice = {"city": "Paris", "days": "2"}, {"city": ["Paris", "Rome"], "days": "2"}
+    texts = {
+        "sound": (f"{head}\n{city}Paris{closed}\n{last}\n{end}", once, 0),
+        "the head twice": (f"{head}\n{head}\n{city}Paris{closed}\n{last}\n{end}", once, 0),
+        "a key twice": (f"{head}\n{city}Paris{closed}\n{city}Rome{closed}\n{last}\n{end}", twice, 0),
+        "no end": (f"{head}\n{city}Paris{closed}\n{last}", once, 1),
+    }
+    if form in PLAIN:
+        texts |= {
+            "a value without its end": (f"{head}\n{city}Paris\n{last}\n{end}", once, 1),
+            "a value with another end": (f"{head}\n{city}Paris</x>\n{last}\n{end}", once, 0),
+            "a sign that slipped in": (f"{head}\n{city}Paris{closed}\n{last})\n{end}", once, 0),
+            "JSON": (f'{head}\n{{"city": "Paris", "days": "2"}}\n{end}', once, 0),
+            "JSON with a brace too many": (f'{head}\n{{"city": "Paris", "days": "2"}}}}\n{end}', once, 0),
+        }
+    for damage, (text, given, cost) in texts.items():
+        (call,) = rescue(text, {"f": ("city", "days")}).calls
+        assert (arguments(call.arguments), call.cost) == (given, cost), damage
