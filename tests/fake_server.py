@@ -2,8 +2,9 @@
 
 `good`; `dies`; `illegal`: it dies as on a processor that lacks an instruction, `later`: at its first request; `leaks`
 its key and dies; `asks` which of the names in FAKE_FILE it was given, and dies; `never` ready, and connected to the
-port in FAKE_FILE meanwhile; `loading` until the file in FAKE_FILE exists; `deaf`: it ignores SIGTERM; `stubborn`: the
-same, and it has a worker that does so too, whose port it writes into FAKE_FILE.
+port in FAKE_FILE meanwhile; `newer`: a field of its /props has another form; `loading` until the file in FAKE_FILE
+exists; `deaf`: it ignores SIGTERM; `stubborn`: the same, and it has a worker that does so too, whose port it writes
+into FAKE_FILE.
 """
 
 import json
@@ -34,7 +35,7 @@ class Handler(BaseHTTPRequestHandler):
         context, slots = int(option("--ctx-size", "8192")), int(option("--parallel", "1"))
         props = {
             "default_generation_settings": {"n_ctx": context // slots},
-            "total_slots": slots,
+            "total_slots": {"all": slots} if HOW == "newer" else slots,
             "model_path": option("-m"),
             "chat_template": "",
         }

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -347,6 +348,23 @@ async def test_a_server_that_another_forge_starts_there_meanwhile_is_not_taken_f
         with pytest.raises(BackendError, match="so another server answers"):
             await make(port=urlsplit(other.url).port).start()
         assert alive(other.url)
+
+
+async def test_props_in_another_form_are_no_refusal(make: Make) -> None:
+    async with make("newer") as server:
+        assert alive(server.url)
+
+
+@pytest.mark.parametrize(
+    ("options", "key"),
+    [
+        ({"environment": {"LLAMA_API_KEY": KEY}}, KEY),
+        ({"environment": {"LLAMA_API_KEY": "other"}, "api_key": KEY}, KEY),
+        ({"headers": {"Authorization": f"Bearer {KEY}"}}, ""),
+    ],
+)
+def test_a_key_of_ones_own_takes_the_place_of_a_random_one(tmp_path: Path, options: dict[str, Any], key: str) -> None:
+    assert ServerManager(Launch(model=gguf(tmp_path)), **options).api_key == key
 
 
 def test_a_program_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

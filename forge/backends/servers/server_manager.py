@@ -14,10 +14,11 @@ from msgspec.structs import replace
 
 from forge.backends.address import base_url, is_here
 from forge.backends.budget import SMALL, BudgetMode, ResolvedBudget, halved, ollama_budget, resolve_mode
-from forge.backends.credentials import headers_for
+from forge.backends.credentials import HEADERS, headers_for
 from forge.backends.http_client import client
 from forge.backends.ollama import ask_model
 from forge.backends.profile import named_profile
+from forge.backends.questions import ask
 from forge.backends.recognition import ContextSize, ask_about, context_of
 from forge.backends.server import Options, Server, check_mode
 from forge.backends.servers import models
@@ -91,8 +92,8 @@ class ServerManager:
     `budget` says who chooses the context size: by default `launch.context_tokens` if given, otherwise the server.
     `environment` is added to the server's. `load_timeout` and `grace`, the time that it has to exit, are in seconds.
     `progress` is called every two seconds while it loads, `download` while a known model is downloaded. The other
-    options are those of `Server`; `api_key`, by default a random one, is passed in the server's environment and shown
-    nowhere.
+    options are those of `Server`; `api_key`, by default that of `environment` or a random one, is passed in the
+    server's environment and shown nowhere.
     """
 
     @checked_options
@@ -112,10 +113,15 @@ class ServerManager:
             raise DefinitionError(("context_tokens belongs into the Launch: Launch(context_tokens=…)",))
         self._budget_mode = resolve_mode(budget, launch.context_tokens)
         self._launch = launch
-        options["api_key"] = options.get("api_key") or random_key()
+        self._environment = dict(environment or {})
+        key_in = _KEY_IN.get(launch.program, "")
+        given = options.get("api_key") or self._environment.get(key_in, "")
+        headers = {name.lower() for name in options.get("headers") or ()}
+        if not given and (launch.program == "local" or HEADERS.isdisjoint(headers)):
+            given = random_key()
+        options["api_key"] = given
         self._options = options
         self._source = source(launch)
-        self._environment = dict(environment or {})
         self._load_timeout, self._grace, self._download = load_timeout, grace, download
         self._progress = progress or log_loading
         self._running: Running | None = None
@@ -130,7 +136,7 @@ class ServerManager:
 
     @property
     def api_key(self) -> str:
-        """The key for the server's clients: the given one, otherwise a random one."""
+        """The key for the server's clients: the given one, otherwise a random one; empty if a header carries one."""
         return self._options["api_key"]
 
     @property
@@ -211,7 +217,7 @@ class ServerManager:
         executable = _executable(launch, model)
         # Busy-waiting threads would block everything else on a small machine; the user's own setting takes precedence.
         own = {} if "OMP_WAIT_POLICY" in os.environ else {"OMP_WAIT_POLICY": "passive"}
-        key = {_KEY_IN[launch.program]: self.api_key}
+        key = {_KEY_IN[launch.program]: self.api_key} if self.api_key else {}
         for_hub = needed(fetches=True) if isinstance(self._source, str) else {}
         environment = {**for_hub, **own, **self._environment, **key}
         try:
@@ -221,9 +227,11 @@ class ServerManager:
         return process, f"http://{HOST}:{port}"
 
     async def _asked(self, url: str, owner: Process | LlamaCpp) -> Running:
-        async with client(url, headers={"authorization": f"Bearer {self.api_key}"}) as http:
+        headers = {"authorization": f"Bearer {self.api_key}"} if self.api_key else {}
+        async with client(url, headers=headers) as http:
             about = await ask_about(http, f"{url}/v1", props=True, loading=0)
-        if about.props is None and self._launch.program in {"llama-server", "local"}:
+            refused = about.props is None and (await ask(http, f"{url}/props", loading=0)).status in (401, 403)
+        if refused and self.api_key:
             # Another forge's server has taken the port since it was free, or shares it: older ones bind it together.
             raise BackendError(
                 f"{url} does not accept the key of the server that forge has started there, so another server answers. "
