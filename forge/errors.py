@@ -241,7 +241,7 @@ def explain(halt: Halt) -> str:
             return f"the model's server {trouble}{tried}: {fault.detail}"
         case halts.OutcomeUnknown(tool=tool, arguments=arguments, reason=reason):
             return (
-                f"{tool} {arguments} was started before the run was interrupted, and its outcome is unknown"
+                f"{tool} {arguments} was started, and its outcome is unknown"
                 f"{f' ({reason})' if reason else ''}. Find out whether it took effect, then {_WITH_SOMEBODY}"
             )
         case halts.ApprovalNeeded(tool=tool, arguments=arguments, reason=reason):

@@ -87,7 +87,7 @@ class View:
         """The status line, whenever the spinner is drawn."""
         now, words = under_way(self._screen)
         said = f": {printable(words[-_TAIL:])}" if words else ""
-        return Text(f"{self._connecting or now}{said} …", style="dim")
+        return Text(f"{self._connecting or now}{said} …", style="dim", no_wrap=True, overflow="ellipsis")
 
 
 # A state: its phase, the non-default fields of its ledger, its messages.

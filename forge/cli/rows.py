@@ -54,7 +54,7 @@ _REASON = 4_000
 def lines(row: LabelledText, width: int = LINE) -> Iterator[LabelledText]:
     """The row as printed: on one line, but a halt's reason completely: it is what the reader wants to know."""
     whole = row.label == "halted"
-    for number, line in enumerate(row.text.splitlines() if whole else [row.text]):
+    for number, line in enumerate((row.text.splitlines() or [""]) if whole else [row.text]):
         label, style = ("", "") if number else (row.label, row.label_style)
         yield LabelledText(label, printable(line, _REASON if whole else width), row.style, style)
 

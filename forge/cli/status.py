@@ -200,7 +200,8 @@ def under_way(screen: Screen) -> tuple[str, str]:
     if words := coming_words(screen.reply).strip():
         return "answering", readable(words)
     if name := coming_call(screen.reply):
-        return f"calling {printable(name)}{_end_of(screen.reply.arguments or screen.reply.text)}", ""
+        written = screen.reply.arguments or screen.reply.text.rpartition(name)[2]
+        return f"calling {printable(name)}{_end_of(written)}", ""
     if thought := screen.reply.reasoning:
         return f"thinking, {quantity(len(thought.split()), 'word')}{_end_of(thought)}", ""
     return "reading" if not screen.reply.text else "writing", ""
