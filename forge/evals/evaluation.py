@@ -195,6 +195,10 @@ class Evaluation(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Refuse unknown names and an empty plan before a server is contacted or started."""
         compared = configurations(Configuration(model="", backend=""), self.axes, self.players)
+        known = {name: name for one in self.players.values() for name in (one.name, one.counted_like) if name}
+        for scenario in self.scenarios:
+            for name in scenario.not_counted:
+                picked({**ABLATIONS, **known}, name, f"ablation or player (not_counted of {scenario.name})")
         if any(cells(compared, self.scenarios, self.seeds, self.players)):
             return
         why = f"every chosen scenario excludes {', '.join(one.way for one in compared)}"

@@ -200,6 +200,7 @@ def test_a_reader_that_goes_in_the_midst_of_it_ends_it_too(tmp_path: Path, serve
     [
         ("seeds=9", ("--seed", "500"), "nothing to run: no chosen scenario has the seeds 500 to 501"),
         ('not_counted=frozenset({"bare"})', ("--ablation", "bare"), "every chosen scenario excludes forge auto bare"),
+        ('not_counted=frozenset({"no_compaction"})', (), "Did you mean no_compact?"),
     ],
 )
 def test_options_of_scenarios_that_leave_nothing_to_run_are_told(

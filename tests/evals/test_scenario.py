@@ -196,7 +196,7 @@ def test_what_a_world_is_given_beforehand_and_the_context_count() -> None:
 
 
 def test_without_a_source_there_is_no_digest() -> None:
-    namespace: dict[str, Callable[[int], World]] = {}
+    namespace: dict[str, Any] = {}
     exec("def world(seed): ...", namespace)  # noqa: S102 - as it is typed in
     for world in (namespace["world"], partial(namespace["world"], way="long")):
         assert scenario_digest(Scenario(name="s", about="", world=world, ideal_calls=1)) == ""
