@@ -333,7 +333,7 @@ def _of_column(column: Column) -> Iterator[str]:
 
 # A report as Markdown.
 
-_MARKS = re.compile(r"[\\`*<>|\[\]&~]|(?<!\w)_|_(?!\w)|^[#+-]|^\d+[.)]|#(?=#*$)")
+_MARKS = re.compile(r"[\\`*<>|\[\]&~]|(?<!\w)_|_(?!\w)|^[#+-]|^\d+[.)](?!\S)|#(?=#*$)")
 """What to escape at its last character. Underscores within words and other signs of headings and lists are harmless."""
 
 
