@@ -4,7 +4,6 @@ import asyncio
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import product
 from pathlib import Path
 from types import MappingProxyType
@@ -27,7 +26,7 @@ from forge.evals.configurations import (
 from forge.evals.player import Player
 from forge.evals.row import Configuration, Row
 from forge.evals.scenario import Scenario
-from forge.evals.series import RunOptions, made_world, row_of, task_digest, world_code
+from forge.evals.series import RunOptions, row_of, scenario_digest
 from forge.evals.serving import ModelServer, ModeName, Serving, serving
 from stages.options import did_you_mean
 from stages.wire.target import Mode
@@ -196,6 +195,10 @@ class Evaluation(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Refuse unknown names and an empty plan before a server is contacted or started."""
         compared = configurations(Configuration(model="", backend=""), self.axes, self.players)
+        known = {name: name for one in self.players.values() for name in (one.name, one.counted_like) if name}
+        for scenario in self.scenarios:
+            for name in scenario.not_counted:
+                picked({**ABLATIONS, **known}, name, f"ablation or player (not_counted of {scenario.name})")
         if any(cells(compared, self.scenarios, self.seeds, self.players)):
             return
         why = f"every chosen scenario excludes {', '.join(one.way for one in compared)}"
@@ -223,10 +226,8 @@ class Evaluation(Struct, frozen=True, kw_only=True):
         download. `begun` gets the plan when the server is ready, `told` each row when its run has ended; exceptions of
         `told` end the series: ForgeError, or BrokenPipeError if it prints to a closed pipe.
         """
-        for scenario in self.scenarios:
-            world_code(scenario.world)  # cached as it is now, because its file may be edited while the series runs
+        self._refuse_changed(done)
         one_by_one = asyncio.Lock()
-        await self._refuse_changed(done, one_by_one)
         async with serving(server, self.axes.asked_modes, self.context_tokens, download) as ready:
             plan = self._plan(ready, server, done)
             begun(plan)
@@ -247,22 +248,16 @@ class Evaluation(Struct, frozen=True, kw_only=True):
             except* (ForgeError, BrokenPipeError) as errors:
                 raise _first(errors) from None
 
-    async def _refuse_changed(self, done: Iterable[Row], one_by_one: asyncio.Lock) -> None:
+    def _refuse_changed(self, done: Iterable[Row]) -> None:
         """ForgeError if a scenario has changed since its last run in `done`."""
-        last = {row.scenario: row for row in done if row.scenario_digest}
-        changed: list[str] = []
-        for scenario in self.scenarios:
-            if row := last.get(scenario.name):
-                cell = Cell(configuration=row.configuration, scenario=scenario, seed=row.seed)
-                with suppress(Exception):  # a world that cannot be made is a row, not the end of the series
-                    now = task_digest(scenario, await made_world(cell, self.options.seconds, one_by_one))
-                    if now not in {"", row.scenario_digest}:
-                        changed.append(scenario.name)
+        now = {scenario.name: scenario_digest(scenario) for scenario in self.scenarios}
+        last = {row.scenario: row.scenario_digest for row in done if row.scenario_digest}
+        changed = [name for name, digest in now.items() if digest and last.get(name, digest) != digest]
         if changed:
             raise ForgeError(
                 f"the results have runs from before these scenarios were changed: {', '.join(sorted(changed))}. Runs "
-                "from before and after would not be of the same task (a world must depend on its seed alone): write to "
-                "another file with -o, or remove the old lines"
+                "from before and after would not be of the same task: write to another file with -o, or remove the old "
+                "lines"
             )
 
     def _plan(self, ready: Serving, server: ModelServer, done: Iterable[Row]) -> Plan:

@@ -104,14 +104,18 @@ class EvalReport(Struct, frozen=True, kw_only=True):
     @property
     def method(self) -> str:
         """The statistical method."""
-        family = self.matchups[0].right.family if self.matchups else 0
+        intervals = (
+            "Percentages are Wilson's 95 % intervals: for these scenarios with other seeds, not for other scenarios."
+        )
+        if not self.matchups:
+            return intervals
+        family = self.matchups[0].right.family
         none = "(here nothing is corrected: no comparison has enough differing pairs to show anything)"
         over = f"over {quantity(family, 'comparison')} that could show anything" if family else none
         return (
             "Claims compare runs of the same scenario and seed by McNemar's exact test, corrected by Holm's method "
             f"{over}, at a level of {ALPHA:g}. “No difference shown” is not “no difference”: the claim says how many "
-            "more runs would tell. Percentages are Wilson's 95 % intervals: for these scenarios with other seeds, not "
-            "for other scenarios."
+            f"more runs would tell. {intervals}"
         )
 
     @property
@@ -145,10 +149,12 @@ def report_of(rows: Iterable[Row], against: str = "") -> EvalReport:
     """The report of the rows. ForgeError if no configuration has the name `against`.
 
     The comparisons of `against` with the other columns of its model are one family; without it, those of every pair of
-    columns, since the best column is only known afterwards.
+    columns of a model, since the best column is only known afterwards.
     """
     columns = tuple(_columns(tuple(rows)))
-    matchups = tuple(_matchups(tuple(_asked(columns, against) if against else combinations(columns, 2))))
+    of_models = groupby(columns, lambda column: column.configuration.model)
+    every = chain.from_iterable(combinations(tuple(own), 2) for _, own in of_models)
+    matchups = tuple(_matchups(tuple(_asked(columns, against) if against else every)))
     if not against:
         best = {column.configuration.model: column for column in reversed(columns)}
         matchups = tuple(one for one in matchups if one.first is best[one.second.configuration.model])
@@ -271,6 +277,12 @@ def _cell_text(runs: Sequence[Row]) -> str:
 
 def _right_claim(matchup: Matchup) -> str:
     """Which of the two is right more often: over all scenarios, and by scenario."""
+    pairing = matchup.pairing
+    if not pairing.pairs:
+        found = {"a check raised": pairing.unjudged, "the scenario was changed": pairing.changed}
+        why = " or ".join(reason for reason, some in found.items() if some)
+        said = f"in every pair of runs {why}" if why else "they share no scenario and seed"
+        return f"Nothing can be said of {matchup.first.name} and {matchup.second.name}: {said}."
     parts = matchup.scenarios
     by_finding = {finding: [one.part for one in parts if one.finding == finding] for finding in ("better", "worse")}
     told = [f"{finding} in {', '.join(names)}" for finding, names in by_finding.items() if names]
@@ -288,15 +300,15 @@ def _report_notes(report: EvalReport) -> Iterator[str]:
     most = max((one.pairs for matchup in report.matchups for one in matchup.scenarios), default=0)
     if 0 < most < (least := fewest_pairs(ALPHA)):
         yield (
-            f"no scenario by itself can show a difference here: with at most {quantity(most, 'pair')} of runs each, "
+            f"No scenario by itself can show a difference here: with at most {quantity(most, 'pair')} of runs each, "
             f"even {most} to 0 may be chance; it takes at least {least} seeds, and 10 or more are recommended"
         )
     of = {column.label: {row.commit for row in column.rows} for column in report.columns}
     commits = sorted(set().union(*of.values()))
     if len(commits) > 1:
-        yield "the runs are of several commits: a difference may be that of the commits"
+        yield "The runs are of several commits: a difference may be that of the commits"
         for commit in commits:
-            yield f"commit {commit or 'not known'}: {', '.join(name for name in of if commit in of[name])}"
+            yield f"Commit {commit or 'not known'}: {', '.join(name for name in of if commit in of[name])}"
 
 
 def _of_column(column: Column) -> Iterator[str]:
@@ -304,7 +316,8 @@ def _of_column(column: Column) -> Iterator[str]:
     if found.runs < column.planned:
         yield f"incomplete, {found.runs:,} of {column.planned:,} planned runs: comparisons count those with a partner"
     if found.timed_out:
-        yield f"{quantity(found.timed_out, 'run')} timed out, which may be the machine's fault, and counts as not right"
+        late = f"{quantity(found.timed_out, 'run')} timed out, which may be the machine's fault"
+        yield f"{late}, and {'counts' if found.timed_out == 1 else 'count'} as not right"
     if failed := sum(run.verdict == "unfinished" and run.unanswered not in {"", "timeout"} for run in column.rows):
         ended = f"{quantity(failed, 'run')} ended in an error of the server"
         yield f"{ended}, which may not be the model's fault, and {'counts' if failed == 1 else 'count'} as not right"
@@ -320,8 +333,8 @@ def _of_column(column: Column) -> Iterator[str]:
 
 # A report as Markdown.
 
-_MARKS = re.compile(r"[\\`*<>|\[\]&~]|(?<!\w)_|_(?!\w)|^[#+-]")
-"""Characters to escape. An underscore within a word is harmless, and so are signs of headings and lists elsewhere."""
+_MARKS = re.compile(r"[\\`*<>|\[\]&~]|(?<!\w)_|_(?!\w)|^[#+-]|^\d+[.)](?!\S)|#(?=#*$)")
+"""What to escape at its last character. Underscores within words and other signs of headings and lists are harmless."""
 
 
 def markdown(report: EvalReport, title: str = "Evals") -> str:
@@ -340,8 +353,9 @@ def overview(report: EvalReport, title: str) -> Iterator[str]:
     for model, columns in report.models.items():
         shown = [HEADINGS[heading].text for heading in report.meanings]
         metrics = ((column.name, *(text(column.metrics) for text in shown)) for column in columns)
-        yield from ("", f"## {_text(model)}", "", *_table(("configuration", *report.meanings), metrics), "")
-        yield from (f"- {_text(claim)}" for claim in report.claims.get(model, ()))
+        yield from ("", f"## {_text(model)}", "", *_table(("configuration", *report.meanings), metrics))
+        if claims := report.claims.get(model):
+            yield from ("", *(f"- {_text(claim)}" for claim in claims))
 
 
 def remarks(report: EvalReport) -> Iterator[str]:
@@ -358,4 +372,4 @@ def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[s
 
 def _text(text: str) -> str:
     """The text on one line, escaped for Markdown."""
-    return _MARKS.sub(lambda mark: f"\\{mark[0]}", " ".join(text.split()))
+    return _MARKS.sub(lambda mark: f"{mark[0][:-1]}\\{mark[0][-1]}", " ".join(text.split()))

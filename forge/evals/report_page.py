@@ -215,13 +215,31 @@ _PAGE = """<!doctype html>
 """
 
 _markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
-for _name, _tag in {
-    "table_open": "<div class=wide tabindex=0 role=region aria-label=Metrics><table class=metrics>",
-    "table_close": "</table></div>",
-    "th_open": "<th scope=col>",
-    "td_open": "<td>",  # the page's policy forbids style attributes, with which columns would be aligned
-}.items():
-    _markdown.add_render_rule(_name, lambda *_, tag=_tag: tag)
+
+
+def _rendered(lines: Iterable[str]) -> str:
+    """The Markdown as HTML. Tables are named after their model, the heading before, and rows after their first cell."""
+    tokens = _markdown.parse("\n".join(lines))
+    heading, first = "", False
+    for place, token in enumerate(tokens):
+        # The page's policy forbids style attributes, with which columns would be aligned.
+        match token.type:
+            case "heading_open":
+                heading = "".join(part.content for part in tokens[place + 1].children or ())
+            case "table_open":
+                token.tag = "div"  # which a wide table scrolls in
+                label = f"Metrics of {heading}"
+                token.attrs = {"class": "wide", "tabindex": 0, "role": "region", "aria-label": label}
+            case "tr_open":
+                first = True
+            case "th_open":
+                token.attrs = {"scope": "col"}
+            case "td_open":
+                token.attrs = {"scope": "row"} if first else {}
+                token.tag = tokens[place + 2].tag = "th" if first else "td"
+                first = False
+    html: str = _markdown.renderer.render(tokens, _markdown.options, {})
+    return html.replace("<thead>", "<table class=metrics><thead>").replace("</table>", "</table></div>")
 
 
 def page_of(report: EvalReport, timelines: Timelines, title: str = "Evals") -> str:
@@ -233,9 +251,9 @@ def page_of(report: EvalReport, timelines: Timelines, title: str = "Evals") -> s
         title=escape(title),
         style=style,
         script=script,
-        overview=_markdown.render("\n".join(overview(report, title))),
+        overview=_rendered(overview(report, title)),
         heat_map=_heat_map_of(report),
-        remarks=_markdown.render("\n".join(remarks(report))),
+        remarks=_rendered(remarks(report)),
         data=_page_json(report, timelines),
     )
 

@@ -48,10 +48,9 @@ class Row(Struct, frozen=True, kw_only=True):
     `retries` corrections of replies without a usable call, `step_nudges` corrections of premature calls, `rescued`
     calls that were found in text or repaired. `started` is in seconds since 1970. `journals` are paths relative to the
     results file, one per user message. `digest` is a hash of everything sent and answered, empty if unknown: runs with
-    the same digest are repetitions. `scenario_digest` is a hash of the scenario with the data of the seed, empty if
-    unknown: runs of the same seed with different ones had different tasks. `planned` is the number of runs planned for
-    its configuration at that time, 0 if unknown. `unanswered` says why its last model call was not answered, such as
-    `timeout` or `status`; empty if it was.
+    the same digest are repetitions. `scenario_digest` is a hash of the scenario's code, empty if unknown: runs with
+    different ones had different tasks. `planned` is the number of runs planned for its configuration at that time, 0 if
+    unknown. `unanswered` says why its last model call was not answered, such as `timeout` or `status`; empty if it was.
     """
 
     version: int = ROW_VERSION

@@ -3,18 +3,16 @@
 import ast
 import asyncio
 import hashlib
-import inspect
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
+from itertools import chain
 from pathlib import Path
-from textwrap import dedent
 from types import FunctionType
 from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from forge.connection import Connection
 from forge.errors import ForgeError
@@ -27,7 +25,6 @@ from forge.evals.scenario import Judgement, Scenario, Trajectory, World, judge
 from forge.interpreters.scripted import Line, Scripted
 from forge.interpreters.threads import in_thread, unheard
 from forge.runtime.reaching import with_sampling
-from forge.tools.definition import Tool, tool
 from stages.wire.target import Mode
 
 _T = TypeVar("_T")
@@ -72,59 +69,61 @@ async def judgement_of(world: World, trajectory: Trajectory, seconds: float) -> 
         return Judgement("unjudged", str(hung))
 
 
-def task_digest(scenario: Scenario, world: World) -> str:
-    """A hash of what a model is given and how it is judged, to detect changes; empty without source.
+def scenario_digest(scenario: Scenario) -> str:
+    """A hash of what makes and judges the scenario's worlds, to detect changes: context and code; empty without source.
 
-    This is the context, the world's messages, system prompt and tools, and the code that makes the world, where the
-    checks are. Of the tools' parameters only the names: their schemas are forge's, and two versions of forge must be
-    comparable.
+    No world is made for it: the texts of one may differ from run to run, as by the name of a temporary folder. Forge's
+    code does not count, because two versions of forge must be comparable.
     """
-    if not (code := world_code(scenario.world)):
+    code = tuple(_code(scenario.world, set()))
+    if not code or () in code:
         return ""
-    specs = [(made if isinstance(made, Tool) else tool(made)).spec for made in world.workflow.tools]
-    tools = [(spec.name, spec.description, list(spec.properties)) for spec in specs]
-    told = (code, scenario.context_tokens, world.messages, world.workflow.system_prompt, tools)
-    return hashlib.blake2b(msgspec.json.encode(told), digest_size=8).hexdigest()
+    return hashlib.blake2b(msgspec.json.encode((scenario.context_tokens, code)), digest_size=8).hexdigest()
 
 
-def world_code(world: Callable[[int], World]) -> tuple[str, ...]:
-    """The code that makes the world, with bound arguments, as of the first call; empty without source."""
-    function: object = world
-    bound: list[object] = []
-    while isinstance(function, partial):
-        given = (*function.args, *function.keywords.values())
-        bound += [value for value in given if isinstance(value, str | int | float | bool | None)]
-        function = function.func
-    code = _file_code(function) if isinstance(function, FunctionType) else ()
-    return (str(bound), *code) if code else ()
+def _code(given: object, known: set[int]) -> Iterator[tuple[str, ...]]:
+    """The code of a function, and of what it was given beforehand by `partial` or a closure; plain values as such."""
+    match given:
+        case partial():
+            for value in (given.func, *given.args, *chain(*given.keywords.items())):
+                yield from _code(value, known)
+        case FunctionType() if id(given) not in known:  # a function may be in its own closure
+            known.add(id(given))
+            yield _file_code(given)
+            for cell in given.__closure__ or ():
+                yield from _code(cell.cell_contents, known)
+        case str() | int() | float() | None:
+            yield (repr(given),)
 
 
-@cache
+@cache  # as of the first call, because a file may be edited while the series runs
 def _file_code(function: FunctionType) -> tuple[str, ...]:
-    """The code of the function and of what it uses of its file's functions and classes; empty without source.
+    """The top-level statement with the function, and all that it uses of its file, without comments and layout."""
+    code = function.__code__
+    try:
+        statements = ast.parse(Path(code.co_filename).read_bytes()).body
+    except (OSError, SyntaxError, ValueError):
+        return ()
+    reached = [one for one in statements if code.co_firstlineno <= (one.end_lineno or 0)][:1]
+    for first in reached:
+        if isinstance(first, ast.FunctionDef):  # decorators only list the scenario
+            first.decorator_list = []
+    made = {one: _made(one) for one in statements}
+    for statement in reached:  # which grows
+        used = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
+        reached += [one for one in statements if one not in reached and made[one] & used]
+    return tuple(sorted(map(ast.unparse, reached)))
 
-    Without comments, layout and decorators.
-    """
-    waiting: list[FunctionType | type] = [function]
-    found: dict[object, str] = {}
-    while waiting:
-        one = waiting.pop()
-        if one in found or one.__module__ != function.__module__:
-            continue
-        try:
-            found[one] = code = dedent(inspect.getsource(one))
-            tree = ast.parse(code)
-        except (OSError, TypeError):
-            return ()
-        except SyntaxError:  # the lines of a lambda may be part of a statement
-            continue
-        for statement in tree.body:
-            if isinstance(statement, ast.FunctionDef):
-                statement.decorator_list = []
-        found[one] = ast.unparse(tree)
-        used = (function.__globals__.get(node.id) for node in ast.walk(tree) if isinstance(node, ast.Name))
-        waiting += [value for value in used if isinstance(value, FunctionType | type)]
-    return tuple(sorted(found.values()))
+
+def _made(node: ast.AST) -> set[str]:
+    """The names that a statement defines in its file."""
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return {name}
+        case ast.Name(id=name, ctx=ast.Store()):
+            return {name}
+        case _:
+            return set[str]().union(*map(_made, ast.iter_child_nodes(node)))
 
 
 # A single run: one cell, played, judged, and recorded as a row in any case.
@@ -157,7 +156,7 @@ async def row_of(
             left.unlink()
     try:
         world = await made_world(cell, options.seconds, one_by_one)
-        task, digest = task_of(cell, world, connection, record, journal), task_digest(cell.scenario, world)
+        task = task_of(cell, world, connection, record, journal)
     except Exception as error:  # noqa: BLE001 - a user's scenario: the row says so, and the other runs go on
         why = str(error) if isinstance(error, Hung) else f"the scenario raised {type(error).__name__}: {error}"
         return _row(cell, options, record, _crashed(error), Judgement("unjudged", why))
@@ -170,7 +169,7 @@ async def row_of(
     judged = await judgement_of(world, record.trajectory(len(world.messages)), options.seconds)
     if judged.verdict == "unfinished" and ended.why:
         judged = Judgement("unfinished", ended.why)
-    return replace(_row(cell, options, record, ended, judged), scenario_digest=digest)
+    return _row(cell, options, record, ended, judged)
 
 
 def task_of(cell: Cell, world: World, connection: Connection, record: RunRecord, journal: Path | None = None) -> Task:
@@ -242,6 +241,7 @@ def _row(cell: Cell, options: RunOptions, record: RunRecord, ended: RunEnd, judg
         journals=tuple(written),
         unanswered=record.fault.kind if record.fault else "",
         digest=record.digest,
+        scenario_digest=scenario_digest(cell.scenario),
     )
 
 

@@ -331,15 +331,13 @@ def family(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:
 
 
 def sentence(comparison: Comparison, more: str = "") -> str:
-    """The claim with its counts, in one sentence that ends with `more`."""
+    """The claim with its counts, in one sentence that ends with `more`. There is at least one pair."""
     return f"{_headline(comparison)}: {_basis(comparison)}{more}."
 
 
 def _headline(one: Comparison) -> str:
     """The claim about the two sides."""
     where = f" in {one.part}" if one.part else ""
-    if not one.pairs:
-        return f"Nothing can be said of {one.first} and {one.second}{where}"
     if one.finding == "no difference shown":
         what = "difference" if one.quality == "right" else "difference in harm"
         return f"No {what} shown between {one.first} and {one.second}{where}"
@@ -349,8 +347,6 @@ def _headline(one: Comparison) -> str:
 
 def _basis(one: Comparison) -> str:
     """The counts behind the claim and, without a shown difference, how many runs it would take."""
-    if not one.pairs:
-        return "they share no scenario and seed"
     return f"{_seen(one)}; {_outlook(one)}" if one.finding == "no difference shown" else _seen(one)
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from forge.errors import ForgeError
 from forge.evals.report import HEADINGS, labels, markdown, report_of
-from forge.evals.row import Configuration
+from forge.evals.row import Configuration, Row
 from forge.evals.scenario import RunVerdict
 from tests.evals.rows import AUTO, PLAIN, SCENARIOS, configuration, row, rows_of, suite
 
@@ -128,9 +128,9 @@ def test_what_to_know_of_the_rows_is_noted() -> None:
     assert told[1].startswith("forge auto: 1 run left out, because nobody could judge: ")
     assert "plain and forge auto: 2 runs left out, without a partner of the same scenario and seed" in told
     assert told[-3:] == [
-        "the runs are of several commits: a difference may be that of the commits",
-        "commit 68f308e: forge auto",
-        "commit other: plain",
+        "The runs are of several commits: a difference may be that of the commits",
+        "Commit 68f308e: forge auto",
+        "Commit other: plain",
     ]
 
 
@@ -139,7 +139,7 @@ def test_runs_that_timed_out_are_told_from_wrong_ones() -> None:
     late += [replace(row(AUTO, "triage", 2, "unfinished"), end="Timeout")]
     others = [row(AUTO, "triage", 3, "wrong"), replace(row(AUTO, "triage", 4, "harm"), unanswered="timeout")]
     made = report_of([*late, *others])
-    assert "forge auto: 2 runs timed out, which may be the machine's fault, and counts as not right" in list(made.notes)
+    assert "forge auto: 2 runs timed out, which may be the machine's fault, and count as not right" in list(made.notes)
     assert "| triage | 0/4, 1 harm, 2 timed out |" in markdown(made)
 
 
@@ -166,10 +166,40 @@ def test_runs_of_a_scenario_before_and_after_it_was_changed_are_no_pairs() -> No
     assert "forge auto and plain: 3 pairs left out, as the scenario was changed in between: basic_2step" in told
 
 
+@pytest.mark.parametrize(
+    ("plain", "why"),
+    [
+        (rows_of(PLAIN, ["right"], "triage"), "they share no scenario and seed"),
+        (rows_of(PLAIN, ["unjudged"]), "in every pair of runs a check raised"),
+        ([replace(row(PLAIN), scenario_digest="b")], "in every pair of runs the scenario was changed"),
+        (
+            [replace(row(PLAIN), scenario_digest="b"), row(PLAIN, seed=1, verdict="unjudged")],
+            "in every pair of runs a check raised or the scenario was changed",
+        ),
+    ],
+)
+def test_without_pairs_the_claim_says_why(plain: list[Row], why: str) -> None:
+    made = report_of([*plain, *(replace(row(AUTO, seed=seed), scenario_digest="a") for seed in range(9))])
+    told = next(iter(made.claims.values()))
+    assert told[0] == f"Nothing can be said of forge auto and plain: {why}."
+
+
+def test_the_pairs_of_each_model_are_those_of_configurations_of_that_model() -> None:
+    rows = [
+        row(configuration(player, model=model), seed=seed, verdict="right" if good else "wrong")
+        for model in ("a", "b")
+        for player, good in (("forge", True), ("plain", False))
+        for seed in range(9)
+    ]
+    assert {one.right.family for one in report_of(rows).matchups} == {2}
+
+
 def test_one_configuration_alone_has_a_report_without_comparisons() -> None:
     made = report_of(rows_of(AUTO, ["right", "wrong"]))
     assert made.matchups == ()
     assert "| forge auto | 1 of 2" in markdown(made)
+    assert "claim" not in made.method
+    assert "\n\n\n" not in markdown(made)
 
 
 def test_the_documentation_explains_every_column() -> None:

@@ -121,6 +121,19 @@ def test_every_control_has_a_name_and_every_id_is_there_once() -> None:
         assert document.named(name), name
 
 
+def test_a_table_of_metrics_is_named_after_its_model_and_its_rows_after_their_configurations() -> None:
+    model = "<1> & 2 ## #"
+    names = [replace(one, model=model) for one in (AUTO, replace(AUTO, player="1) mine"))]
+    rows = [*rows_of(names[0], ["right"]), *rows_of(names[1], ["unjudged"])]
+    content = page_of(report_of(rows), {})
+    document = Document(content)
+    regions = [one for one in document.named("div") if one.get("role") == "region"]
+    assert f"Metrics of {model}" in [one["aria-label"] for one in regions]
+    assert ("h2", "<1> & 2 ## #") in document.texts
+    assert '<th scope="row">forge auto</th>' in content
+    assert "<ol" not in content
+
+
 def test_each_cell_says_its_runs_and_its_interval_without_colour() -> None:
     rows = [*rows_of(AUTO, ["right", "right", "wrong", "harm"], "triage"), *rows_of(PLAIN, ["unfinished"], "other")]
     content = page_of(report_of(rows), {})

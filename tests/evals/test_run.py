@@ -109,6 +109,15 @@ def test_runs_of_a_changed_scenario_are_not_added_to_those_of_the_old_one(tmp_pa
     assert run(tmp_path, server, "--scenario", "refund_rightly", text=f"# the same\n{SCENARIOS}").returncode == 0
 
 
+def test_a_scenario_whose_texts_differ_from_run_to_run_is_resumed(tmp_path: Path, server: str) -> None:
+    own = SCENARIOS.replace('("Refund order A-17.",)', '(f"Refund order A-17, as in {mkdtemp()}.",)')
+    own = f"from tempfile import mkdtemp\n{own}"
+    for runs in ("1", "2"):
+        assert run(tmp_path, server, "--scenario", "refund_rightly", "--runs", runs, text=own).returncode == 0
+    assert len({row.scenario_digest for row in rows(tmp_path).values()} - {""}) == 1
+    assert len(rows(tmp_path)) == 2
+
+
 def test_a_suite_may_be_a_file_beside_one_with_players(tmp_path: Path, server: str) -> None:
     (tmp_path / "players.py").write_text("from forge.evals.players import PLAIN\n")
     (tmp_path / "own.py").write_text(SCENARIOS)
@@ -191,6 +200,7 @@ def test_a_reader_that_goes_in_the_midst_of_it_ends_it_too(tmp_path: Path, serve
     [
         ("seeds=9", ("--seed", "500"), "nothing to run: no chosen scenario has the seeds 500 to 501"),
         ('not_counted=frozenset({"bare"})', ("--ablation", "bare"), "every chosen scenario excludes forge auto bare"),
+        ('not_counted=frozenset({"no_compaction"})', (), "Did you mean no_compact?"),
     ],
 )
 def test_options_of_scenarios_that_leave_nothing_to_run_are_told(

@@ -17,7 +17,7 @@ from forge import Workflow, tool
 from forge.cli.run import imported
 from forge.errors import DefinitionError
 from forge.evals import Judgement, Scenario, Trajectory, World, judge
-from forge.evals.series import judgement_of, task_digest
+from forge.evals.series import judgement_of, scenario_digest
 from forge.evals.suite import ALL
 from stages.state import Completed
 
@@ -99,11 +99,30 @@ def test_a_scenario_is_checked_when_it_is_made(field: str, value: Any, said: str
 
 
 MINE = '''
+from collections import namedtuple
+from functools import cache, partial
+from tempfile import mkdtemp
+
 from forge import Workflow, tool
 from forge.evals import Scenario, World
 
 TEXTS = {"lamp": "Order a lamp."}
 UNUSED = 1
+Order = namedtuple("Order", "number")
+
+
+@tool(effect="read")
+def stock() -> int:
+    """In stock."""
+    return LEFT
+
+
+@cache
+def table():
+    return {"lamp": 3}
+
+
+LEFT = table()["lamp"]
 
 
 def ordering(what):
@@ -116,11 +135,14 @@ def ordering(what):
 
 
 def world(seed, what="lamp"):
+    folder = mkdtemp()
+    Order(seed)
+
     def right(trajectory):
         return "" if trajectory.of("order") else "nothing was ordered"
 
-    workflow = Workflow("w", tools=[ordering(what)], terminal_tool="order")
-    return World(workflow=workflow, messages=(TEXTS[what],), right=right)
+    workflow = Workflow("w", tools=[stock, ordering(what)], terminal_tool="order")
+    return World(workflow=workflow, messages=(TEXTS[what] + folder,), right=right)
 '''
 
 
@@ -129,7 +151,7 @@ def digest(folder: Path, source: str) -> str:
     folder.mkdir()
     (folder / "mine.py").write_text(source)
     world = imported(str(folder / "mine.py"), "it").world
-    return task_digest(Scenario(name="s", about="", world=world, ideal_calls=1), world(1))
+    return scenario_digest(Scenario(name="s", about="", world=world, ideal_calls=1))
 
 
 @pytest.mark.parametrize(
@@ -140,14 +162,18 @@ def digest(folder: Path, source: str) -> str:
         ("number: int", "number: float", False),
         ("nothing was ordered", "no order", False),
         ("return what", "return f'{what} is ordered'", False),
+        ('"number")', '"number name", defaults=[""])', False),
+        ('"read"', '"write"', False),
+        ("return LEFT", "return LEFT - 1", False),
+        ('"lamp": 3', '"lamp": 4', False),
         ("def right", "# what was asked for\n    def  right", True),
         ("def world", "\n\n@partial(lambda about, world: world, 'it')\ndef world", True),
         ("UNUSED = 1", "UNUSED = 5", True),
     ],
 )
 def test_a_digest_tells_whether_the_task_has_changed(tmp_path: Path, old: str, new: str, same: bool) -> None:
-    source = f"from functools import partial\n{MINE}"
-    digests = (digest(tmp_path / "old", source), digest(tmp_path / "new", source.replace(old, new)))
+    digests = (digest(tmp_path / "old", MINE), digest(tmp_path / "new", MINE.replace(old, new)))
+    assert "" not in digests
     assert (len({*digests}) == 1) == same
 
 
@@ -155,17 +181,26 @@ def unmade(seed: int, way: str = "") -> World:
     raise NotImplementedError
 
 
+def given(way: str) -> Callable[[int], World]:
+    def world(seed: int) -> World:
+        return unmade(seed, way)
+
+    return world
+
+
 def test_what_a_world_is_given_beforehand_and_the_context_count() -> None:
     here = Scenario(name="s", about="", world=unmade, ideal_calls=1)
-    given = [structs.replace(here, world=partial(unmade, way=way)) for way in ("long", "short")]
-    assert len({task_digest(one, WORLD) for one in (here, *given, structs.replace(here, context_tokens=99))}) == 4
+    worlds = [*(partial(unmade, way=way) for way in ("long", "short")), *map(given, ("long", "short"))]
+    others = [structs.replace(here, world=world) for world in worlds]
+    assert len({scenario_digest(one) for one in (here, *others, structs.replace(here, context_tokens=99))}) == 6
 
 
 def test_without_a_source_there_is_no_digest() -> None:
-    namespace: dict[str, Callable[[int], World]] = {}
+    namespace: dict[str, Any] = {}
     exec("def world(seed): ...", namespace)  # noqa: S102 - as it is typed in
-    assert task_digest(Scenario(name="s", about="", world=namespace["world"], ideal_calls=1), WORLD) == ""
+    for world in (namespace["world"], partial(namespace["world"], way="long")):
+        assert scenario_digest(Scenario(name="s", about="", world=world, ideal_calls=1)) == ""
 
 
 def test_every_scenario_of_the_suite_has_a_digest_of_its_own() -> None:
-    assert len({task_digest(one, one.world(1)) for one in ALL} - {""}) == len(ALL)
+    assert len({scenario_digest(one) for one in ALL} - {""}) == len(ALL)
