@@ -245,8 +245,11 @@ class Evaluation(Struct, frozen=True, kw_only=True):
                 async with asyncio.TaskGroup() as group:
                     for _ in range(self.parallel or ready.slots):
                         group.create_task(work())
-            except* (ForgeError, BrokenPipeError) as errors:
-                raise _first(errors) from None
+            except BaseExceptionGroup as errors:  # not `except*`: before Python 3.11.4 it wraps what is raised in it
+                ours, others = errors.split((ForgeError, BrokenPipeError))
+                if ours is None or others is not None:
+                    raise
+                raise _first(ours) from None
 
     def _refuse_changed(self, done: Iterable[Row]) -> None:
         """ForgeError if a scenario has changed since its last run in `done`."""
@@ -282,6 +285,6 @@ class Evaluation(Struct, frozen=True, kw_only=True):
         )
 
 
-def _first(errors: BaseExceptionGroup[ForgeError | BrokenPipeError]) -> ForgeError | BrokenPipeError:
+def _first(errors: BaseExceptionGroup[Exception]) -> Exception:
     first = errors.exceptions[0]
     return _first(first) if isinstance(first, BaseExceptionGroup) else first

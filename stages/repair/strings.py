@@ -197,7 +197,7 @@ class _Fixer:
 
 _LITERAL = re.compile(r"[+-]?[\w.][\w.+-]*+")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*+)(?:\.\d++)?(?:[eE][+-]?\d++)?", re.ASCII)
-_LOOSE_NUMBER = re.compile(r"([+-]?)(?:0(?=\d))*+(0|[1-9]\d*+|(?=\.\d))(?:\.(\d*+))?", re.ASCII)
+_LOOSE_NUMBER = re.compile(r"([+-]?)(?:0+(?=\d))?(0|[1-9]\d*+|(?=\.\d))(?:\.(\d*+))?", re.ASCII)
 _WORDS = {"true": "true", "false": "false", "null": "null", "True": "true", "False": "false", "None": "null"}
 
 

@@ -17,7 +17,7 @@ from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import LONGEST_NAME, Names
 from stages.rescue.tags import BAR, IN_BRACKETS, LEFT, RIGHT
 
-_INSIDE = rf"(?:{IN_BRACKETS[:-1]}\"']{{1,120}}+|\"[^\"\n]{{0,400}}+\"|'[^'\n]{{0,400}}+'){{1,24}}+"
+_INSIDE = rf"(?:{IN_BRACKETS[:-1]}\"']{{1,120}}+|\"[^\"\n]{{0,400}}+\"|'[^'\n]{{0,400}}+'){{1,24}}"
 _MARK = re.compile(
     rf"(?:(?!\((?!\()){LEFT}{{1,3}}+|(?<![^\s>])(?=[^\n<>]{{1,120}}>))(?P<inside>{_INSIDE})"
     rf"(?:{RIGHT}{{1,3}}+|(?<=[\w\"'])(?=\s{{0,8}}<[^\W\d]))"

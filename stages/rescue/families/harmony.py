@@ -7,10 +7,10 @@ from stages.rescue.found import Family, Read
 from stages.rescue.names import Names
 from stages.rescue.tags import WORDS
 
-_CONTENT_TYPE = r"\s*+(?:(?:<[|\uff5c]{1,2}constrain[|\uff5c]{0,2}>\s*+)?(?:json?|code|text|response)?\s*+){1,2}+"
+_CONTENT_TYPE = r"\s*+(?:(?:<[|\uff5c]{1,2}constrain[|\uff5c]{0,2}>\s*+)?(?:json?|code|text|response)?\s*+){1,2}"
 _HEADER = re.compile(
     r"(?:<[|\uff5c]{1,2}start[|\uff5c]{0,2}>assistant)?\s*+(?:to=\s?(?P<role>[\w.:-]{1,200}))?\s*+(?:<[|\uff5c]{1,2}channel[|\uff5c]{0,2}>\s*+(?P<channel>\w{1,40}))?"
-    rf"\s*+(?:to=\s?(?P<to>[\w.:-]{{1,200}}))?\s*+(?:(?:<[|\uff5c]{{1,2}}channel[|\uff5c]{{0,2}}>\s*+)?commentary)?{_CONTENT_TYPE}\s*+(?P<message>(?:<[|\uff5c]{{1,2}}message[|\uff5c]{{0,2}}>){{1,2}}+)?\s*+",
+    rf"\s*+(?:to=\s?(?P<to>[\w.:-]{{1,200}}))?\s*+(?:(?:<[|\uff5c]{{1,2}}channel[|\uff5c]{{0,2}}>\s*+)?commentary)?{_CONTENT_TYPE}\s*+(?P<message>(?:<[|\uff5c]{{1,2}}message[|\uff5c]{{0,2}}>){{1,2}})?\s*+",
     re.IGNORECASE,
 )
 _ARGUMENTS = re.compile(rf"{ARGUMENTS_BEGIN}|\[")

@@ -9,18 +9,18 @@ from stages.rescue.names import Names
 from stages.rescue.tags import STEM_IN
 
 _LABEL = r"[^\w\s]{0,6}+[\w. -]{1,60}+[^\w\s]{0,4}+[ \t\r]*+\n"
-_TITLE = re.compile(rf"\s*+(?:{_LABEL}\s*+(?=\w{{1,30}} ?=))?+")
+_TITLE = re.compile(rf"\s*+(?:{_LABEL}\s*+(?=\w{{1,30}} ?=))?")
 """A line before it, as TOML has them."""
-_HEAD = re.compile(rf"(?P<head>[^\n]{{1,120}}+)\n(?:[ \t\r]*+\n)*+(?P<label>{_LABEL})?+")
+_HEAD = re.compile(rf"(?P<head>[^\n]{{1,120}}+)\n(?:[ \t\r]*+\n)*(?P<label>{_LABEL})?")
 """The line that names the tool, and one that only says that its arguments follow."""
 _WORD = re.compile(r"[A-Za-z_][\w.-]{0,100}")
 _NAMED = re.compile(r"[\s-]{0,6}\w{1,30} ?[:=]")
 _LINE = re.compile(
-    r"(?:[ \t\r]*+\n)*+(?P<margin>[ \t]{0,8})(?P<sign>[^\w\s\"'*`{\[]{1,3})?+ ?(?:[A-Za-z]{1,12}[ :] ?)??"
+    r"(?:[ \t\r]*+\n)*(?P<margin>[ \t]{0,8})(?P<sign>[^\w\s\"'*`{\[]{0,3}+) ?(?:[A-Za-z]{1,12}[ :] ?)??"
     r"[\"'*`]{0,3}(?P<key>[\w.-]{1,100}+)[\"'*`]{0,3}"
     r"(?: ?(?P<equals>=>|->|<-|:=|[:=])[*`]{0,2}|[ \t](?![\w.-]{1,60} ?[:=]))(?P<value>[^\n]*+)(?:\n|\Z)"
 )
-_MORE = r"(?:%s(?: {1,12}|- )[^\n]*+(?:\n|\Z)|[ \t]*+\n(?=%s ))*+"
+_MORE = r"(?:%s(?: {1,12}|- )[^\n]*+(?:\n|\Z)|[ \t]*+\n(?=%s ))*"
 _END = re.compile(r"\s*+(?:```|\Z|[^\w\s]{0,4} ?(?:\w{1,12}[^\w\n]{1,4}|(?i:end)\s*+)?\s*+\Z)")
 """The end of a fence or of the reply, behind a line that closes the call."""
 _BLOCKS = ("|", "|-", "|+", ">", ">-")

@@ -60,7 +60,7 @@ _JUNK = re.compile(r"[^<\[{]{1,2000}</(?:tool_?calls?|function_call)>[ \t]*$", r
 _AT_ONCE = re.compile(rf"[{{\uff5b]|\[(?!/?[A-Z_]{{3,20}}\])|{FIRST_KEY}")
 _NAME_THEN_JSON = re.compile(
     r"(?:name\s*+[:=]\s*+)?[\"'*`\[]*+([A-Za-z_][\w.:/-]{0,120}+)[\"'*`]*+"
-    r"(?:[\s*`,:(\]]|(?<=```)json|\[ARGS\]|\[CALL_ID\][\w-]{1,40}+\[ARGS\]|arguments\s*+[:=])*+"
+    r"(?:[\s*`,:(\]]|(?<=```)json|\[ARGS\]|\[CALL_ID\][\w-]{1,40}+\[ARGS\]|arguments\s*+[:=])*"
     rf"{ARGUMENTS_BEGIN}"
 )
 

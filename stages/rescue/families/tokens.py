@@ -18,7 +18,7 @@ from stages.rescue.names import LONGEST_NAME, Names, name_before
 from stages.rescue.pycalls import call_list
 from stages.rescue.tags import BAR, GAP, MARKER, OPENS, STEM, STEM_IN, WORDS, before_call, is_of_calls, past_closing
 
-_MARKERS = rf"(?:{MARKER}{GAP}){{1,8}}+"
+_MARKERS = rf"(?:{MARKER}{GAP}){{1,8}}"
 _HEAD = re.compile(
     rf"(?P<markers>{_MARKERS})(?:(?P<id>[\w-]{{1,40}}+){GAP}(?P<inner>{_MARKERS}))??"
     rf"(?:name\s{{0,4}}[:=]\s{{0,4}})?[*`\"']{{0,3}}(?P<name>[\w.:/#!@~-]{{1,{LONGEST_NAME}}}+)[*`\"']{{0,3}}{GAP}"
