@@ -2,6 +2,7 @@
 
 import os
 import sys
+from typing import TextIO
 
 from forge.cli.commands import parse
 from forge.cli.console import Console, bear_any_text, readable
@@ -25,8 +26,16 @@ def run_command(arguments: list[str] | None = None) -> int:
         return 2
     except Interrupted as interrupted:
         return interrupted.code
-    except BrokenPipeError:
-        # The reader of the output, such as `head`, has closed the pipe; prevent Python's complaint at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader of the output, such as `head`, has closed the pipe
+        _discard(sys.stdout)
         return 128 + SIGPIPE
+    try:
+        sys.stderr.flush()
+    except BrokenPipeError:  # nobody reads the progress of unattended work
+        _discard(sys.stderr)
     return code
+
+
+def _discard(stream: TextIO) -> None:
+    """Send what is left in its buffer nowhere: Python would complain at exit, and return 120."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
