@@ -300,7 +300,8 @@ def _show(console: Console, run: Glance) -> None:
     console.show(LabelledText("journal", run.path))
     if _resumable(run):
         # The journal contains neither the workflow's or task's file nor the server.
-        given = {"--seed": run.seed, "--temperature": run.temperature, "--max-tokens": run.max_tokens}
+        asked = None if run.asked_mode == "auto" else run.asked_mode
+        given = {"--mode": asked, "--seed": run.seed, "--temperature": run.temperature, "--max-tokens": run.max_tokens}
         words = [word for name, value in given.items() if value is not None for word in (name, str(value))]
         way = "agent run TASK.toml --resume" if run.workflow == HEADLESS else "resume FILE.py:NAME"
         line = f"forge {way} {shlex.join((run.path, '--backend'))} BACKEND {shlex.join(words)}"

@@ -21,7 +21,8 @@ class _Definition(Struct):
 class Glance(Struct, frozen=True, kw_only=True):
     """A journal in short. `outcome` is a sentence; `state` says whether the run reached its goal, can resume, or ended.
 
-    `started` is UTC, ISO 8601.
+    `started` is UTC, ISO 8601. `asked_mode` is the mode to ask for when it is resumed: `auto` only if the run may still
+    fall back to another.
     """
 
     path: str
@@ -29,6 +30,7 @@ class Glance(Struct, frozen=True, kw_only=True):
     started: str
     model: str
     mode: str
+    asked_mode: str
     seed: int | None
     temperature: float | None
     max_tokens: int | None
@@ -50,6 +52,7 @@ def glance(path: Path) -> Glance:
         started=header.started,
         model=header.setup.model,
         mode=header.setup.mode,
+        asked_mode="auto" if header.setup.falls_back else header.setup.mode,
         seed=None if sampling.seed is UNSET else sampling.seed,
         temperature=None if sampling.temperature is UNSET else sampling.temperature,
         max_tokens=None if sampling.max_tokens is UNSET else sampling.max_tokens,

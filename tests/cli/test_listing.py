@@ -131,6 +131,7 @@ def test_runs_are_listed_with_how_to_go_on(tmp_path: Path) -> None:
         "--backend",
         "BACKEND",
     ]
+    assert line.endswith("--backend BACKEND --mode native")
     assert "In place of the words in capitals, write what the run was started with." in done.stdout
     assert "none.jsonl is not a journal" in done.stdout
     as_json = forge("runs", "--json", FORGE_STATE=str(tmp_path))
