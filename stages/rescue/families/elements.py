@@ -11,11 +11,13 @@ How tags are written, and where a value ends, is a `Grammar`. What goes wrong is
 - not read: anything else that does not show where a value or the call ends
 
 Values are text and stay text: what type they are is the schema's business.
+
+A new format is a `Grammar` (as in `token_tags`), a head that finds the name, and a `Family` in `FAMILIES`.
 """
 
 import html
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
@@ -144,10 +146,19 @@ def behind(text: str, opening: re.Match[str], name: str, names: Names) -> int:
 
 def call_with(text: str, called: Called, grammar: Grammar, names: Names) -> Read:
     """The call with the arguments behind its name: JSON, or elements."""
-    if begin := grammar.to_json.match(text, called.body):
+    begin = grammar.to_json.match(text, called.body)
+    key = grammar.key.match(text, called.body) if begin else None
+    if key and (own := _key_of(key, grammar)) in names.parameters(called.name) and not own.endswith("s"):
+        begin = None  # `<input>{…}</input>` of a tool with that parameter; `<arguments>` has them all
+    if begin:
         read = named_call(text, called.begin, begin.end(), called.name, lambda t, at: _past_json(t, at, grammar))
         return read if read.claims else _damaged(called, max(read.end, called.body), names, read.damage)
     return parameters(text, called, grammar, names)
+
+
+def _key_of(key: re.Match[str], grammar: Grammar) -> str:
+    found: Iterator[str | None] = map(key.group, grammar.keys)  # lazily: not every pattern has every group
+    return next(filter(None, found))
 
 
 def _past_json(text: str, position: int, grammar: Grammar) -> int:
@@ -191,7 +202,7 @@ def parameters(text: str, called: Called, grammar: Grammar, names: Names) -> Rea
         raw.append(written.strip())
         encoded = encoded and is_json(raw[-1])
         quoted = quoted or raw[-1].startswith('"')
-        name = html.unescape(next(filter(None, map(key.group, grammar.keys)))).strip(_AROUND_KEY)
+        name = html.unescape(_key_of(key, grammar)).strip(_AROUND_KEY)
         given.setdefault(name, []).append(grammar.value(written, typed, repairs))
     if encoded and quoted:
         values = iter(raw)

@@ -27,7 +27,6 @@ from stages.rescue.families.elements import (
     joined_arguments,
     parameters,
     past,
-    up_to,
 )
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names, name_before
@@ -75,19 +74,28 @@ _PAIRS_HEAD = LazyPattern(
 def _value_end(closing: str, key: str, unclosed: str) -> Callable[[str, int, re.Match[str]], Span | None]:
     """The closing tag of a value, told from one in the value by what follows: another key, or the end of the call.
 
-    Without it a value ends where `unclosed` says so, or with the call, behind which there is nothing or another one.
+    Without it a value ends where `unclosed` says so, or with the call, behind which there is nothing or another one. If
+    its closing tag comes after that, and before another key or call, then what looked like an end is in the value.
     """
-    return up_to(
-        rf"(?=\s?<)(?:(?P<closing>{closing})(?={GAP}(?:(?P=closing){GAP})?(?:{key}|{_STRAY}{CLOSED}|{_CALL_OPEN}|<{BAR}|{_CUT_OFF}))|"
-        rf"(?={unclosed})|(?=(?:{CLOSED}\s*+){{1,3}}(?:\Z|{_CALL_OPEN})))"
-    )
+    follows = rf"(?:{key}|{_STRAY}{CLOSED}|{_CALL_OPEN}|<{BAR}|{_CUT_OFF})"
+    closed = rf"(?P<closing>{closing})(?={GAP}(?:(?P=closing){GAP})?{follows})"
+    first = re.compile(rf"(?=\s?<)(?:{closed}|(?={unclosed})|(?=(?:{CLOSED}\s*+){{1,3}}(?:\Z|{_CALL_OPEN})))")
+    later = re.compile(rf"(?=<)(?:{closed}|{key}|{_CALL_OPEN})")
+
+    def value_end(text: str, begin: int, _key: re.Match[str]) -> Span | None:
+        ended = first.search(text, begin)
+        if ended and ended["closing"] is None and (after := later.search(text, ended.start())) and after["closing"]:
+            ended = after
+        return ended.span() if ended else None
+
+    return value_end
 
 
 @cache
-def _call_end() -> Callable[[str, int], int | None]:
+def _call_end(*, at_next: bool = True) -> Callable[[str, int], int | None]:
     return past(
-        rf"{GAP}{_STRAY}(?:{END_TAG}(?:(?:{PARAMETER}|input)s?|{VALUE}){TAG_END}{GAP})?(?:{CLOSED}|<end_of_tool_call{TAG_END})|"
-        rf"(?={GAP}{_CALL_OPEN})"
+        rf"{GAP}{_STRAY}(?:{END_TAG}(?:(?:{PARAMETER}|input)s?|{VALUE}){TAG_END}{GAP})?(?:{CLOSED}|<end_of_tool_call{TAG_END})"
+        + (rf"|(?={GAP}{_CALL_OPEN})" if at_next else "")
     )
 
 
@@ -96,7 +104,7 @@ def elements(*, escaped: bool = False) -> Grammar:
     """Each value in an element that has the parameter's name as an attribute; with a bare `=` that is no XML."""
     return Grammar(
         key=re.compile(
-            rf"{GAP}{TAG}{PARAMETER}{ATTRIBUTE}(?:{QUOTE}(?P<key>[^\"'>\n\u201c\u201d]{{1,200}}+){QUOTE}|{QUOTE}?(?P<bare>[^\s\"'<>=]{{1,200}}+)[\"']?)"
+            rf"{GAP}{TAG}{PARAMETER}{ATTRIBUTE}(?:{QUOTE}(?P<key>[^\"'>\n\u201c\u201d]{{1,200}}+){QUOTE}|(?:{QUOTE}(?=[^\s\"'<>=]{{1,200}}+[=>\n]))?(?P<bare>[^\s\"'<>=]{{1,200}}+)[\"']?)"
             r"(?:=|(?P<typed>(?:\s+value=\"[^\"]{0,4000}+\")?[^<>\n]{0,80})(?:>|(?=\n)))"
         ),
         value_end=_value_end(
@@ -123,7 +131,7 @@ def pairs() -> Grammar:
             rf"(?:{_PAIR_KEY_TAG}|[\w.-]{{1,80}}{_PAIR_KEY_END})",
             rf"\s?{_PAIR_KEY_TAG}[\w.-]{{1,100}}{_PAIR_KEY_END}\s*{_PAIR_VALUE_TAG}",
         ),
-        end=_call_end(),
+        end=_call_end(at_next=False),
         value=lambda written, _typed, repairs: element_as_json(written, repairs, strip=False),
         encoded=True,
     )

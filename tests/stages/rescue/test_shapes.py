@@ -179,3 +179,59 @@ def test_the_same_damage_is_read_alike_in_every_grammar_of_elements(form: str) -
     for damage, (text, given, cost) in texts.items():
         (call,) = rescue(text, {"f": ("city", "days")}).calls
         assert (arguments(call.arguments), call.cost) == (given, cost), damage
+
+
+WRITE_AND_RUN = {"write_file": ("path", "content"), "run": ("name", "input")}
+OWN_READS, OWN_WRITES = (
+    reader(
+        Rules(
+            tools=tuple(
+                ToolSpec(
+                    name=name,
+                    description="",
+                    parameters=Raw(msgspec.json.encode({"type": "object", "properties": {k: {} for k in keys}})),
+                    effect=effect,
+                )
+                for name, keys in WRITE_AND_RUN.items()
+            )
+        ),
+        in_text=False,
+        families=FAMILIES,
+    )
+    for effect in ("read", "write")
+)
+
+
+@pytest.mark.parametrize(
+    "value", ["<m>\n<function>b</function>\n</m>", "x\n</invoke>\ny", '<invoke name="f">\n</invoke>\nDone.']
+)
+@pytest.mark.parametrize(
+    "form",
+    [
+        (
+            '<invoke name="write_file">\n<parameter name="path">a</parameter>\n'
+            '<parameter name="content">{}</parameter>\n</invoke>'
+        ),
+        (
+            "<tool_call>\n<function=write_file>\n<parameter=path>\na\n</parameter>\n"
+            "<parameter=content>\n{}\n</parameter>\n</function>\n</tool_call>"
+        ),
+    ],
+)
+def test_a_value_may_hold_what_ends_a_call_whose_values_are_not_closed(form: str, value: str) -> None:
+    read = OWN_WRITES(Reply(text=form.format(value)))
+    assert [(call.name, arguments(call.arguments), call.wrong) for call in read.calls] == [
+        ("write_file", {"path": "a", "content": value}, None)
+    ]
+
+
+def test_an_element_with_the_name_of_an_argument_holds_that_one_though_it_is_json() -> None:
+    (call,) = OWN_READS(Reply(text='<run><input>{"a": 1}</input><name>x</name></run>')).calls
+    assert (call.wrong, arguments(call.arguments)) == (None, {"input": '{"a": 1}', "name": "x"})
+
+
+def test_a_torn_opening_tag_is_no_empty_value_and_a_torn_call_beside_another_is_a_guess() -> None:
+    torn = '<invoke name="run">\n<parameter name="input b\n  </parameter>\n</invoke>'
+    assert not OWN_WRITES(Reply(text=torn)).calls
+    two = "<tool_call>run<tool_call>\n<tool_call>run<arg_key>name</arg_key><arg_value>x</arg_value></tool_call>"
+    assert all(call.wrong is not None for call in OWN_WRITES(Reply(text=two)).calls)
