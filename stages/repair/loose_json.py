@@ -26,8 +26,10 @@ _BARE_STRING = re.compile(
     re.IGNORECASE,
 )
 """A word where a string should be, up to the next member."""
-_UNOPENED = re.compile(r"([^\s\"'`{}\[\],\\-][^\"`{}\[\],\n\\]{0,400}+)\"(?=\s*+[,}\]])")
-"""A string whose opening quotation mark is missing."""
+_UNOPENED = re.compile(
+    r"([^\s\"'`{}\[\],\\-][^\"`{}\[\],\n\\]{0,400}+)\"(?=\s*+[,}\]])|([^\s<{\[\"-][^<{}\[\]\n]{0,400}+)(?:<\|\"\|>|<escape>)(?=\s*+[,}\]])"
+)
+"""A string whose opening quotation mark, or Gemma's token for one, is missing."""
 _UNCLOSED_KEY = re.compile(r"\"([\w$-]{1,60}+)(?=[:=]\s*+(?:[\"{\[\d-]|true|false|null))(?!:\"\s*+:)")
 """A key whose closing quotation mark is missing."""
 _GIVEN = ('"arguments"', '"parameters"', '"args"', '"input"')
@@ -176,7 +178,9 @@ class Reader:
             bare = unopened or (_BARE_STRING.match(self.text, self.position) if may_be_bare else None)
             if bare:
                 self.position = bare.end()
-                self.out.append(msgspec.json.encode(unopened[1] if unopened else bare[0].rstrip()).decode())
+                self.out.append(
+                    msgspec.json.encode((unopened[1] or unopened[2]) if unopened else bare[0].rstrip()).decode()
+                )
                 self.repairs.append("bare_string")
                 return
             if word := _LAST_WORD.match(self.text, self.position):

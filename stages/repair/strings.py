@@ -83,12 +83,17 @@ def _more_quotes(text: str, end: int) -> bool:
 def _delimited(text: str, body: int, delimiter: str) -> Scalar | None:
     """A string between delimiters that cannot occur in it: triple quotes, quote tokens."""
     end = text.find(delimiter, body)
+    past, lost = end + len(delimiter), None
+    if delimiter.startswith("<") and not (end >= 0 and _AFTER_DELIMITER.match(text, past)):
+        # The one that was found opens the next value, or there is none.
+        lost = _UNDELIMITED.match(text, body, len(text) if end < 0 else end)
+        end, past = (lost.end("value"), lost.end()) if lost else (end, past)
     if end < 0:
         return None
     fixer = _Fixer(raw=delimiter.startswith("<"))
     json = fixer.json(text[body:end])
-    repairs = fixer.repairs if delimiter.startswith("<") else ["triple_quotes", *fixer.repairs]
-    return Scalar(json, end + len(delimiter), tuple(repairs))
+    style = ["missing_quote"] if lost else [] if delimiter.startswith("<") else ["triple_quotes"]
+    return Scalar(json, past, (*style, *fixer.repairs))
 
 
 def _searched(text: str, start: int, quote: str, after: re.Pattern[str]) -> Scalar | None:
@@ -141,6 +146,13 @@ def _lost_quote(text: str, begin: int, until: int) -> int:
     """Where the string ends whose closing quotation mark is missing, before `until`; 0 if it may go on."""
     lost = _LOST.match(text, begin)
     return lost.end() if lost and lost.end() < until else 0
+
+
+_AFTER_DELIMITER = re.compile(r"\s*+(?:[,}\]:]|\Z)")
+_UNDELIMITED = re.compile(
+    r"(?P<value>[^<{}\[\]\n]{1,2000}?)(?:<\|?\"?\|?)?(?=\s{0,8}(?:,\s{0,8}[\w$-]{1,60}\s?:\s{0,8}\Z|\}\s{0,8}(?:<|\Z)))"
+)
+"""A string whose closing token is missing or torn, up to the next key, behind which its value opens, or the end."""
 
 
 class _Fixer:

@@ -4,15 +4,21 @@ import re
 from collections.abc import Mapping
 
 import msgspec
+from msgspec.structs import replace
 
 from stages.repair.damaged_json import FoundJson
-from stages.repair.json_text import json_source, object_members
-from stages.rescue.described import ARGUMENT_KEYS
+from stages.repair.json_text import json_source, object_members, string_value
+from stages.rescue.described import ARGUMENT_KEYS, TYPES
 from stages.rescue.found import Claim, Read
 from stages.rescue.names import Names
-from stages.rescue.shape import shape_of
+from stages.rescue.shape import arguments_of, shape_of
 
-_TWICE = re.compile(rf"\{{\s*+\"({'|'.join(ARGUMENT_KEYS)})\"\s*+:\s*+\{{")
+_TWICE = re.compile(
+    rf"\{{\s*+(?:\"type\"\s*+:\s*+\"object\"\s*+,\s*+)?\"({'|'.join(ARGUMENT_KEYS)}|properties)\"\s*+:\s*+\"?\{{"
+)
+_TYPED = {"type", "value"}
+_BESIDE = frozenset({"type", "required", "additionalProperties"})
+"""What a schema has beside its properties, in which a model wrote the values."""
 
 
 def cheapest(readings: list[tuple[str, Read]], names: Names) -> tuple[str, Read]:
@@ -35,14 +41,18 @@ def unwrapped(claim: Claim, names: Names) -> Claim:
     """The call inside a call's arguments, where markup and JSON both name it, or its arguments, written twice."""
     if (twice := _TWICE.match(claim.arguments)) and twice[1] not in names.parameters(claim.name):
         given = object_members(claim.arguments) or {}
-        if (
-            len(given) == 1
-            and isinstance(names.known, Mapping)
-            and names.knows(claim.name)
-            and bytes(given[twice[1]]).startswith(b"{")
-        ):
-            repairs = (*claim.repairs, "wrapped_twice")
-            return Claim(name=claim.name, arguments=json_source(given[twice[1]]), repairs=repairs, cost=claim.cost + 1)
+        whole = given.keys() - {twice[1]} <= (_BESIDE if twice[1] == "properties" else frozenset())
+        if whole and isinstance(names.known, Mapping) and names.knows(claim.name):
+            inside = arguments_of(claim.name, FoundJson(text=json_source(given[twice[1]]), end=0)).claims
+            claim = next(
+                (
+                    replace(one, repairs=claim.repairs, cost=claim.cost).guessed("wrapped_twice", *one.repairs)
+                    for one in inside
+                ),
+                claim,
+            )
+    if '"value"' in claim.arguments and (values := _typed_values(claim, names)):
+        claim = replace(claim, arguments=values).guessed("typed_values")
     if '"name"' not in claim.arguments and '"tool' not in claim.arguments:
         return claim
     inner = shape_of(FoundJson(text=claim.arguments, end=0), names, marked=False).claims
@@ -53,6 +63,17 @@ def unwrapped(claim: Claim, names: Names) -> Claim:
         return claim
     repairs = (*claim.repairs, "wrapped_twice", *inner[0].repairs)
     return Claim(name=inner[0].name, arguments=inner[0].arguments, repairs=repairs, cost=claim.cost + inner[0].cost + 1)
+
+
+def _typed_values(claim: Claim, names: Names) -> str | None:
+    """The values alone, where each parameter has a type beside its value, as its schema has one."""
+    given = object_members(claim.arguments) or {}
+    inner = {key: object_members(json_source(raw)) or {} for key, raw in given.items()}
+    if not given.keys() <= {*names.parameters(claim.name)} or any(one.keys() != _TYPED for one in inner.values()):
+        return None
+    if not all(string_value(one["type"]) in TYPES for one in inner.values()):
+        return None
+    return msgspec.json.encode({key: one["value"] for key, one in inner.items()}).decode()
 
 
 def _ambiguous(one: Read, other: Read) -> Read:

@@ -13,7 +13,7 @@ _LOG_KEYS = frozenset({"timestamp", "event", "duration_ms", "latency_ms", "exit_
 """Beside a name and an object of arguments these make it a line of a log."""
 _SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema", "parameters_schema", "params")
 _DESCRIBING = frozenset({*_SCHEMA_KEYS, *ARGUMENT_KEYS})
-_TYPES = frozenset({"string", "integer", "number", "boolean", "object", "array", "null", "str", "int", "float", "bool"})
+TYPES = frozenset({"string", "integer", "number", "boolean", "object", "array", "null", "str", "int", "float", "bool"})
 
 
 def is_record(value: dict[str, Raw]) -> bool:
@@ -31,7 +31,11 @@ def is_definition(value: dict[str, Raw]) -> bool:
         return "description" in value or not many or any(map(_describes_parameter, many))
     for key in _SCHEMA_KEYS:
         if key in value and (schema := object_members(json_source(value[key]))) is not None:
-            if "properties" in schema or ("type" in schema and "required" in schema):
+            described = object_members(json_source(schema.get("properties", Raw(b"null"))))
+            # Values where a schema says of which types they are: the call of a model that was shown that schema.
+            if "properties" in schema and (described is None or all(map(_is_object, described.values()))):
+                return True
+            if "type" in schema and "required" in schema and described is None:
                 return True
             if "description" in value and "arguments" not in value:
                 return True
@@ -40,20 +44,21 @@ def is_definition(value: dict[str, Raw]) -> bool:
     return "input_schema" in value or "inputSchema" in value
 
 
+def _is_object(raw: Raw) -> bool:
+    return bytes(raw).startswith(b"{")
+
+
 def _describes_parameter(raw: Raw) -> bool:
     given = object_members(json_source(raw))
     if not given or not given.keys().isdisjoint(("type", "description")) or _describes_types(raw):
         return True
-    return string_value(given.get("value")) in _TYPES
+    return string_value(given.get("value")) in TYPES
 
 
 def _describes_types(raw: Raw) -> bool:
     """Whether each value says of which JSON type something is, instead of being something."""
     described = object_members(json_source(raw))
-    kinds = (
-        [string_value((object_members(json_source(one)) or {}).get("type")) for one in described.values()]
-        if described
-        else [None]
-    )
+    inner = [object_members(json_source(one)) or {} for one in described.values()] if described else [{}]
+    kinds = [None if "value" in one else string_value(one.get("type")) for one in inner]
     named = [string_value(one) for one in described.values()] if described else [None]
-    return all(kind in _TYPES for kind in kinds) or all(kind in _TYPES for kind in named)
+    return all(kind in TYPES for kind in kinds) or all(kind in TYPES for kind in named)

@@ -16,7 +16,7 @@ from stages.rescue.found import Claim, Family, FoundCall, Read, Rescue, Rescued
 from stages.rescue.markers import Openers, openers
 from stages.rescue.mended import is_better, mended
 from stages.rescue.names import Names, names_of
-from stages.rescue.tags import MARKER, STRAY_MARKUP
+from stages.rescue.tags import GIVEN_BACK, MARKER, SHOWN, STRAY_MARKUP
 
 _PATIENCE = 8_000
 """Maximum cost of reading one text, at 1 for each place where a call may begin.
@@ -39,6 +39,16 @@ _BLANK = re.compile(
 _NEAR = 16
 """Characters in which a reply of escaped markup begins."""
 _MARKERS = re.compile(MARKER)
+_SHOWN = rf"(?!\W{{1,3}}(?:{GIVEN_BACK}|{SHOWN}|response|logs|console|diff|patch)\b)"
+_FENCED = re.compile(rf"(?:\A|\n)[ \t]*{_SHOWN}```[^\n`]{{0,40}}\n(?P<inside>(?:(?!```).)+)```\s*\Z", re.DOTALL)
+_OPENED = re.compile(rf"(?:\A|\n)\s*{_SHOWN}{MARKER}")
+_CLOSED = re.compile(rf"{MARKER}\s*\Z")
+"""A fence, or two markers of any word, but not those around what a model was given or only shows."""
+_WORDS = re.compile(r"[\w.-]{1,100}")
+_WRAPPERS = 3
+"""Maximum number of them around one another."""
+_LONGEST_WRAPPED = 20_000
+"""Characters of a reply that ends with one: all that is in it is read once more."""
 _TOKENIZED = re.compile(r"\u2581(?![^<>\s]{0,40}[|\uff5c]?>)")
 _TOO_MUCH = "it holds more than can be read; what follows was left out."
 
@@ -54,21 +64,48 @@ def rescuer(families: tuple[Family, ...] | Openers) -> Rescue:
         if '":\u2581' in visible:
             # The blanks of a tokenizer (SentencePiece), but for those in control tokens.
             visible = _TOKENIZED.sub(" ", visible)
-        near = visible[:_NEAR]
-        escaped = "&lt;" in near or near.lstrip().startswith('"')
-        if escaped and (plain := _plain(visible)) is not None:
-            return _escaped(visible, plain, known, tools)
-        tools = tools.within(visible)
-        if not tools.known and known.passes_over(visible):
-            return Rescued(rest=visible.strip())
-        found = _gathered(visible, _reads(visible, known, tools), tools)
-        if (whole := mended(visible, found, tools)) != visible:
-            again = _gathered(whole, _reads(whole, known, tools), tools)
-            if is_better(again, found, tools, visible):
-                return _guessed(again, "damaged_tags", len(text))
+        found = _found(visible, known, tools)
+        inside, before = visible, ""
+        for _ in range(_WRAPPERS if tools.known and len(visible) <= _LONGEST_WRAPPED else 0):
+            if found.calls or not (wrapped := _wrapped(inside)):
+                break
+            if any(map(tools.knows, _WORDS.findall(inside, *wrapped[:2]))):
+                break  # it is a call's own
+            before, inside = f"{before}{inside[: wrapped[0]]}", inside[wrapped[1] : wrapped[2]]
+            again = _found(inside, known, tools)
+            if again.calls and not (again.damage or again.rest):
+                return _guessed(replace(again, rest=before.strip()), "any_wrapper", len(text))
         return found
 
     return rescue
+
+
+def _found(text: str, known: Openers, tools: Names) -> Rescued:
+    """The calls in a text, as it is or made sound."""
+    near = text[:_NEAR]
+    escaped = "&lt;" in near or near.lstrip().startswith('"')
+    if escaped and (plain := _plain(text)) is not None:
+        found = _gathered(plain[0], _reads(plain[0], known, tools), tools)
+        if found.calls and not _MARKERS.sub("", found.rest).strip():
+            return _guessed(found, plain[1], len(text))
+    tools = tools.within(text)
+    if not tools.known and known.passes_over(text):
+        return Rescued(rest=text.strip())
+    found = _gathered(text, _reads(text, known, tools), tools)
+    if (whole := mended(text, found, tools)) != text:
+        again = _gathered(whole, _reads(whole, known, tools), tools)
+        if is_better(again, found, tools, text):
+            return _guessed(again, "damaged_tags", len(text))
+    return found
+
+
+def _wrapped(text: str) -> tuple[int, int, int] | None:
+    """Where the last wrapper begins and what is in it begins and ends, if a text ends with one."""
+    if fenced := _FENCED.search(text):
+        return fenced.start(), *fenced.span("inside")
+    closed = _CLOSED.search(text, max(0, len(text) - WINDOW))
+    opened = _OPENED.search(text, 0, closed.start()) if closed else None
+    return (opened.start(), opened.end(), closed.start()) if opened and closed else None
 
 
 def _guessed(found: Rescued, repair: str, end: int) -> Rescued:
@@ -84,14 +121,6 @@ def _plain(text: str) -> tuple[str, str] | None:
     quoted = text.strip()
     plain = string_value(Raw(quoted.encode())) if is_json(quoted) else None
     return None if plain is None else (plain, "escaped_quotes")
-
-
-def _escaped(text: str, plain: tuple[str, str], known: Openers, names: Names) -> Rescued:
-    """What is in a reply of which all was escaped: that it is one is a guess."""
-    found = _gathered(plain[0], _reads(plain[0], known, names), names)
-    if not found.calls or _MARKERS.sub("", found.rest).strip():
-        return _gathered(text, _reads(text, known, names), names)
-    return _guessed(found, plain[1], len(text))
 
 
 def _reads(text: str, known: Openers, names: Names) -> list[tuple[str, Read]]:

@@ -21,7 +21,7 @@ _TOKEN = LazyPattern(r"<[^<>]{0,40}>")
 _SUFFIX = LazyPattern(r"(?:[:#!@~]\d{1,6}|[:#_-]call[_-]\w{1,40}|\(\)|<[|\uff5c/].{0,40})$", re.DOTALL)
 """A call's number or id, empty parentheses, and the control token that gpt-oss lets slip into a name."""
 
-_NUMBERED = LazyPattern(r"functions?_?(.+?)_?\d{0,3}")
+_NUMBERED = LazyPattern(r"(?:functions?_?|call_)(.+?)_?\d{0,3}")
 """Kimi's namespace without its dot, and the call's number; alone, a number belongs to the name (`convert_v2`)."""
 
 _NOT_A_LETTER = LazyPattern(r"[\W_]+")

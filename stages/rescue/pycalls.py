@@ -19,7 +19,8 @@ _HEAD = re.compile(
 _ASSIGNED = re.compile(r"\s*+[A-Za-z_]\w{0,60}+\s*+=(?!=)\s*+")
 _PRINTED = re.compile(r"(?:\s*+print\(\s*+[A-Za-z_]\w{0,60}+\s*+\))++")
 _KEYWORD = re.compile(r"\s*+([A-Za-z_]\w{0,100}+)\s*+(?:=(?!=)|:)\s*+")
-_COMMA_OR_END = re.compile(r"\s*+(?:(,)\s*+(\))?|(\)))")
+_COMMA_OR_END = re.compile(r"\s*+(?:(,)\s*+(\))?|(\)|(?=\]\s*+(?:[<`]|\Z))))")
+"""The end may lack its parenthesis where that of a list of calls comes, and nothing behind it."""
 _OBJECT_END = re.compile(r"[}\]\s]{0,8}+,?\s*+\)")
 _SEPARATOR = re.compile(r"[ \t]*+[,;]?\s*+")
 _LIST_OPEN = re.compile(r"\[\s*")
@@ -73,8 +74,7 @@ def call_list(text: str, start: int, names: Names, *, script: bool = False) -> P
 
 
 def _unclosed(claim: Claim) -> Claim:
-    repairs = (*claim.repairs, "missing_closer")
-    return Claim(name=claim.name, arguments=claim.arguments, repairs=repairs, cost=claim.cost + 1)
+    return claim.guessed("missing_closer")
 
 
 def _call(text: str, start: int, names: Names) -> PythonCalls | None:
@@ -120,8 +120,10 @@ def _sound(text: str, head: re.Match[str], names: Names) -> PythonCalls | None:
         if following is None:
             return _unread(text, found.end, name, names, cut=_BLANK_TO_END.match(text, found.end) is not None)
         position = following.end()
-        if following[2] or following[3]:
-            return PythonCalls((_claim(name, given, parameters),), _past_print(text, head, position))
+        if following[2] or following[3] is not None:
+            claim = _claim(name, given, parameters)
+            claim = _unclosed(claim) if following[3] == "" else claim
+            return PythonCalls((claim,), _past_print(text, head, position))
 
 
 class _Argument(Struct, frozen=True):

@@ -253,9 +253,12 @@ def _keyed(value: dict[str, Raw], names: Names, *, marked: bool) -> _Shape:
     if fits or (marked and names.knows(name)):
         return _arguments(name, json_source(raw))
     # A wrapper of another word, which is a guess.
-    if not given or (len(given) != _PLAIN_MEMBERS and (len(given) > 1 or next(iter(given)) not in names.known)):
+    many = array_elements(json_source(raw)) if given is None else None
+    if not many and (
+        not given or (len(given) != _PLAIN_MEMBERS and (len(given) > 1 or next(iter(given)) not in names.known))
+    ):
         return NOT_A_CALL
-    inner = _object(given, names, marked=False)
+    inner = _several(many, names, marked=False) if many else _object(given, names, marked=False)
     return _Shape(claims=tuple(claim.guessed() for claim in inner.claims))
 
 

@@ -49,6 +49,16 @@ LEFT, RIGHT = (
 )
 IN_BRACKETS = "[^<>{}\\[\\]()\u27ea\u27eb\u3010\u3011\u3014\u3015\u27e6\u27e7\u00ab\u00bb\\n]"
 """A bracket of any look, and what may stand between two."""
+GIVEN_BACK = (
+    "tool_response|tool_responses|tool_result|tool_results|tool_output|function_response|function_results|function_result|"
+    "observation|available_tools|tool_definitions"
+)
+"""Tags around text that the model was given; without a closing tag, everything after them."""
+SHOWN = (
+    "example|examples|documentation|quote|blockquote|transcript|log|results?|output|documents?|search_results?|page|email|"
+    "article|snippet|history|conversation"
+)
+"""Tags around text that is only shown."""
 STRAY_MARKUP = re.compile(
     rf"(?:{TAG}|{END_TAG})(?:tool_calls?|function_calls?|invoke|parameter){TAG_END}|"
     r"\]<\]minimax\[>\[|</?(?:tool_calls?(?::[\w-]{1,20})?|function_calls?|tools?_call|function|invoke|parameter|tool_use|TOOLCALL|"

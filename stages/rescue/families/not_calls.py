@@ -4,17 +4,9 @@ import re
 
 from stages.rescue.found import Family, Read
 from stages.rescue.names import Names
+from stages.rescue.tags import GIVEN_BACK, SHOWN
 
-_RESULTS = (
-    "tool_response|tool_responses|tool_result|tool_results|tool_output|function_response|function_results|function_result|"
-    "observation|available_tools|tool_definitions"
-)
-"""Tags around text that the model was given; without a closing tag, everything after them."""
-_SHOWN = (
-    "example|examples|documentation|quote|blockquote|transcript|log|results?|output|documents?|search_results?|page|email|"
-    "article|snippet|history|conversation"
-)
-_TAG = re.compile(rf"<(?:({_RESULTS})|({_SHOWN}))\b[^>\n]{{0,100}}>")
+_TAG = re.compile(rf"<(?:({GIVEN_BACK})|({SHOWN}))\b[^>\n]{{0,100}}>")
 _REACH = 16_000
 """Characters in which a tag that may be a mere word in brackets must be closed."""
 _TOKENS = {
@@ -66,6 +58,6 @@ def _turn(text: str, start: int, _names: Names) -> Read:
     return Read(start=start, end=answer.end() if answer else len(text))
 
 
-ECHO = Family(name="echo", first="<", opener=rf"<(?:{_RESULTS}|{_SHOWN})(?=[\s>])", read=_tagged, words=())
+ECHO = Family(name="echo", first="<", opener=rf"<(?:{GIVEN_BACK}|{SHOWN})(?=[\s>])", read=_tagged, words=())
 ECHO_TOKEN = Family(name="echo", first="<[", opener="|".join(map(re.escape, _TOKENS)), read=_token, words=())
 TURN = Family(name="echo", first="<[", opener=_TURN, read=_turn, words=())

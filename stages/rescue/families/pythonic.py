@@ -2,8 +2,10 @@
 
 import re
 
+from msgspec.structs import replace
+
 from stages.rescue.found import Family, Read
-from stages.rescue.names import Names
+from stages.rescue.names import Names, name_before
 from stages.rescue.pycalls import CALLED, PythonCalls, call_list
 from stages.rescue.tags import IN_BRACKETS, LEFT, RIGHT, STEM
 
@@ -14,6 +16,7 @@ _LEADING = re.compile(r"[\s`]*+")
 _REST_OF_REPLY = re.compile(r"[\s`;\])]*(?:<(?:[|/]|bot_end)[^>]{0,40}>\s*+)*+\Z")
 _FENCE = re.compile(r"(?:```|~~~)[ \t]*+(tool_code|tool_calls?|python3?|py|code|)[ \t\r]*+\n\s*+")
 _FENCE_END = re.compile(r"\s*+(?:```|~~~|`{0,2}\s*+\Z)")
+_CALL = "tool_call"
 _NEAR_BEGIN = 160
 """Maximum characters before the first bracket of a reply that is nothing but calls."""
 _MARKED = re.compile(
@@ -91,6 +94,9 @@ def python_fence(text: str, start: int, names: Names) -> Read | None:
     closing = _FENCE_END.match(text, calls.end) if calls else None
     if calls is None:
         return None
+    if calls.claims and calls.claims[0].name == _CALL and names.knows(above := name_before(text, start)):
+        # ChatGLM3 writes the name above the fence, and this in its place.
+        calls, start = replace(calls, claims=(replace(calls.claims[0], name=above),)), text.rfind(above, 0, start)
     if not _any_known(text, start, calls, names) or (closing is None and not calls.damage):
         return Read(start=start, end=calls.end)
     end = closing.end() if closing else calls.end

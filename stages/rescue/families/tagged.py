@@ -10,9 +10,10 @@ from msgspec.structs import replace
 
 from stages.repair.damaged_json import FoundJson
 from stages.repair.json_text import FIRST_KEY, json_at
+from stages.rescue.families.elements import Called, parameters
 from stages.rescue.families.json_calls import ARGUMENTS_BEGIN, CUT_OFF, UNREADABLE, named_call
 from stages.rescue.families.lines import lines_call
-from stages.rescue.families.xml_calls import in_attributes
+from stages.rescue.families.xml_calls import elements, in_attributes, own_tags
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 from stages.rescue.pycalls import PythonCalls, call_list
@@ -64,6 +65,10 @@ _NAME_THEN_JSON = re.compile(
     rf"{ARGUMENTS_BEGIN}"
 )
 
+_NAME_THEN_ELEMENTS = re.compile(
+    r"\{\s*+\"(?:name|tool|function)\"\s*+:\s*+\"([\w.:/-]{1,200}+)\"\s*+,\s*+(?:\"(?:arguments|parameters)\"\s*+:\s*+\{?\s*+)?(?=<)"
+)
+
 
 def _read(text: str, start: int, names: Names) -> Read | None:
     opening = _OPENING.match(text, start)
@@ -95,6 +100,8 @@ def _json(text: str, start: int, position: int, names: Names) -> Read:
     while True:
         found = json_at(text, position)
         if not isinstance(found, FoundJson):
+            if not claims and (mixed := _mixed(text, start, position, names)):
+                return mixed
             return Read(
                 start=start,
                 end=max(found.end, position),
@@ -112,6 +119,22 @@ def _json(text: str, start: int, position: int, names: Names) -> Read:
             end = _past_closer(text, found.end)
             return Read(start=start, end=end, claims=tuple(claims), damage=damage, keep="")
         position = following.end()
+
+
+def _mixed(text: str, start: int, position: int, names: Names) -> Read | None:
+    """The name in JSON, and the arguments in elements."""
+    head = _NAME_THEN_ELEMENTS.match(text, position)
+    if head is None or not names.knows(head[1]):
+        return None
+    grammar = (
+        elements()
+        if elements().key.match(text, head.end())
+        else own_tags(text, head.end(), (), names.parameters(head[1]))
+    )
+    read = parameters(text, Called(head[1], start, head.end()), grammar, names)
+    return replace(
+        read, end=_past_closer(text, read.end), claims=tuple(claim.guessed("mixed") for claim in read.claims)
+    )
 
 
 def _named(text: str, start: int, position: int, names: Names) -> Read | None:

@@ -16,8 +16,8 @@ from stages.rescue.found import Family, Read
 from stages.rescue.names import Names
 from stages.rescue.tags import MINIMAX_TOKEN, WORDS
 
-_K3_HEAD = re.compile(r'<\|open\|>(?:tools)?call tool="([^"]{1,200})"[^<]{0,80}<\|sep\|>')
-_K3_STRUCTURE = re.compile(r"<\|(?:open|close)\|>(?:response|tools|message|think)(?:<\|sep\|>)?")
+_K3_HEAD = re.compile(r'<\|open\|>(?:tools)? ?call tool="([^"]{1,200})"[^<]{0,80}<\|sep\|>')
+_K3_STRUCTURE = re.compile(r"<\|(?:open|close)\|> ?(?:response|tools|message|think) ?(?:<\|sep\|>)?")
 _TYPE = re.compile(r"type=\"(?!string\")\w")
 _NEAR = 300
 """Characters in which the opening tag of a call ends."""
@@ -28,12 +28,12 @@ def _typed(written: str, typed: str, _repairs: dict[str, None]) -> str:
 
 
 _K3 = Grammar(
-    key=re.compile(r'\s*+<\|open\|>argument key="(?P<key>[^"]{1,200})"(?P<typed>[^<]{0,100})<\|sep\|>'),
+    key=re.compile(r'\s*+<\|open\|> ?argument key="(?P<key>[^"]{1,200})"(?P<typed>[^<]{0,100})<\|sep\|>'),
     keys=("key",),
-    value_end=up_to(r"(?:<\|close\|>)?argument<\|sep\|>(?=\s*+(?:<\|open\|>argument |<\|close\|>call|\Z))"),
+    value_end=up_to(r"(?:<\|close\|> ?)?argument ?<\|sep\|>(?=\s*+(?:<\|open\|> ?argument |<\|close\|> ?call|\Z))"),
     value=_typed,
-    end=past(r"(?:\s*+<\|close\|>(?:json|call)<\|sep\|>){1,2}+"),
-    to_json=re.compile(r"\s*+<\|open\|>json[^<]{0,80}<\|sep\|>\s*+"),
+    end=past(r"(?:\s*+<\|close\|> ?(?:json|call) ?<\|sep\|>){1,2}+"),
+    to_json=re.compile(r"\s*+<\|open\|> ?json[^<]{0,80}<\|sep\|>\s*+"),
 )
 
 
@@ -41,7 +41,7 @@ def _k3(text: str, start: int, names: Names) -> Read | None:
     if head := _K3_HEAD.match(text, start):
         name = html.unescape(head[1])
         return call_with(text, Called(name, start, behind(text, head, name, names)), _K3, names)
-    called = text.startswith(("<|open|>call ", "<|open|>toolscall "), start)
+    called = text.startswith(("<|open|>call ", "<|open|> call ", "<|open|>toolscall "), start)
     if called and "<|sep|>" not in text[start : start + _NEAR]:
         return Read(start=start, end=len(text), damage=CUT_OFF, keep="")
     structure = None if called else _K3_STRUCTURE.match(text, start)

@@ -53,6 +53,8 @@ _KEY_OPEN = rf"{TAG}{PARAMETER}(?={ATTRIBUTE})"
 _CALL_OPEN = rf"{TAG}(?:{CALL}{ATTRIBUTE}|tool_call>)"
 _PAIR_KEY_TAG, _PAIR_VALUE_TAG = rf"{TAG}{KEY}{TAG_END}", rf"{TAG}{VALUE}{TAG_END}"
 _PAIR_KEY_END, _PAIR_VALUE_END = rf"{END_TAG}{KEY}{TAG_END}", rf"{END_TAG}{VALUE}{TAG_END}"
+_PAIR_TYPE = rf"{TAG}{PARAMETER}_?type{TAG_END}[^<]{{0,40}}{END_TAG}{PARAMETER}_?type{TAG_END}{GAP}"
+"""K2 Horizon says between the two of which type the value is, which the schema says too."""
 _PAIR_OPEN = rf"{TAG}{CALL}{TAG_END}"
 _STRAY = rf"(?:[\"`)\]}}]{{1,3}}{GAP})?"
 """Signs that slipped in before the closing tag of a call."""
@@ -124,7 +126,7 @@ def pairs() -> Grammar:
     return Grammar(
         key=re.compile(
             rf"{GAP}(?:(?:{_PAIR_KEY_TAG}{GAP}){{1,2}}(?P<key>[^<]{{1,200}})(?:(?:{_PAIR_KEY_END}|{_PAIR_VALUE_END}){GAP}){{1,2}}|"
-            rf"(?:{_PAIR_OPEN}{GAP})?(?P<bare>[\w.-]{{1,80}})(?:{_PAIR_KEY_END}{GAP}){{1,2}})(?:{_PAIR_VALUE_TAG})?"
+            rf"(?:{_PAIR_OPEN}{GAP})?(?P<bare>[\w.-]{{1,80}})(?:{_PAIR_KEY_END}{GAP}){{1,2}})(?:{_PAIR_TYPE})?(?:{_PAIR_VALUE_TAG})?"
         ),
         value_end=_value_end(
             _PAIR_VALUE_END,

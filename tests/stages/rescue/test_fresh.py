@@ -49,7 +49,6 @@ NOT_READ = {
     "damage/set-py": "a set of Python",
     "damage/concat": "an expression",
     "damage/value-num-space": "blanks around a number in a string: the schema's business",
-    "clean-028": "the name before a fence that calls tool_call, of ChatGLM3 alone",
     "damaged-037": "blanks around a value in a tag are the value's",
     "invented-023": "a list of YAML without quotes",
     "negative/data13": "an error that tells of a call",
