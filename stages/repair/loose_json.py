@@ -27,9 +27,10 @@ _BARE_STRING = re.compile(
 )
 """A word where a string should be, up to the next member."""
 _UNOPENED = re.compile(
-    r"([^\s\"'`{}\[\],\\-][^\"`{}\[\],\n\\]{0,400}+)\"(?=\s*+[,}\]])|([^\s<{\[\"-][^<{}\[\]\n]{0,400}+)(?:<\|\"\|>|<escape>)(?=\s*+[,}\]])"
+    r"([^\s\"'`{}\[\],\\-][^\"`{}\[\],\n\\]{0,400}+)\"(?=\s*+[,}\]])|"
+    r"(?:[<|\"]{1,3}>|escape>|<escape)?([^\s<|{\[\"'-](?:[^<|{}\[\]\n,]|,(?!\s?[\w$-]{1,60}\s?:)){0,400})(?:<\|\"\|>|<escape>)(?=\s*+[,}\]])"
 )
-"""A string whose opening quotation mark, or Gemma's token for one, is missing."""
+"""A string whose opening quotation mark, or Gemma's token for one, is missing or torn."""
 _UNCLOSED_KEY = re.compile(r"\"([\w$-]{1,60}+)(?=[:=]\s*+(?:[\"{\[\d-]|true|false|null))(?!:\"\s*+:)")
 """A key whose closing quotation mark is missing."""
 _GIVEN = ('"arguments"', '"parameters"', '"args"', '"input"')

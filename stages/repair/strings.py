@@ -83,16 +83,18 @@ def _more_quotes(text: str, end: int) -> bool:
 def _delimited(text: str, body: int, delimiter: str) -> Scalar | None:
     """A string between delimiters that cannot occur in it: triple quotes, quote tokens."""
     end = text.find(delimiter, body)
-    past, lost = end + len(delimiter), None
-    if delimiter.startswith("<") and not (end >= 0 and _AFTER_DELIMITER.match(text, past)):
-        # The one that was found opens the next value, or there is none.
-        lost = _UNDELIMITED.match(text, body, len(text) if end < 0 else end)
-        end, past = (lost.end("value"), lost.end()) if lost else (end, past)
+    past = end + len(delimiter)
+    style = () if delimiter.startswith("<") else ("triple_quotes",)
+    if not style and not (end >= 0 and _AFTER_DELIMITER.match(text, past)):
+        if end >= 0 and text.startswith(delimiter, past):
+            past, style = past + len(delimiter), ("doubled_quotes",)
+        elif lost := _UNDELIMITED.match(text, body, len(text) if end < 0 else end):
+            # The one that was found opens the next value, or there is none.
+            end, past, style = lost.end("value"), lost.end(), ("missing_quote",)
     if end < 0:
         return None
     fixer = _Fixer(raw=delimiter.startswith("<"))
     json = fixer.json(text[body:end])
-    style = ["missing_quote"] if lost else [] if delimiter.startswith("<") else ["triple_quotes"]
     return Scalar(json, past, (*style, *fixer.repairs))
 
 
@@ -150,9 +152,10 @@ def _lost_quote(text: str, begin: int, until: int) -> int:
 
 _AFTER_DELIMITER = re.compile(r"\s*+(?:[,}\]:]|\Z)")
 _UNDELIMITED = re.compile(
-    r"(?P<value>[^<{}\[\]\n]{1,2000}?)(?:<\|?\"?\|?)?(?=\s{0,8}(?:,\s{0,8}[\w$-]{1,60}\s?:\s{0,8}\Z|\}\s{0,8}(?:<|\Z)))"
+    r"(?P<value>(?:[^<{}\[\]\n,]|,(?!\s{0,8}[\w$-]{1,60}\s?:)){1,2000}?)(?:<?\|?\"\|?>?|<?escape>?|<\|{0,2}>?)?"
+    r"(?=\s{0,8}(?:,\s{0,8}[\w$-]{1,60}\s?:|\}\s{0,8}(?:<|\Z)))"
 )
-"""A string whose closing token is missing or torn, up to the next key, behind which its value opens, or the end."""
+"""A string whose closing token is missing or torn, up to the next key or the end."""
 
 
 class _Fixer:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from stages.repair.damaged_json import FoundJson
 from stages.repair.json_text import json_source, object_members, string_value
-from stages.rescue.described import ARGUMENT_KEYS, TYPES
+from stages.rescue.described import ARGUMENT_KEYS, TYPES, has_values
 from stages.rescue.found import Claim, Read
 from stages.rescue.names import Names
 from stages.rescue.shape import arguments_of, shape_of
@@ -41,7 +41,8 @@ def unwrapped(claim: Claim, names: Names) -> Claim:
     """The call inside a call's arguments, where markup and JSON both name it, or its arguments, written twice."""
     if (twice := _TWICE.match(claim.arguments)) and twice[1] not in names.parameters(claim.name):
         given = object_members(claim.arguments) or {}
-        whole = given.keys() - {twice[1]} <= (_BESIDE if twice[1] == "properties" else frozenset())
+        beside = given.keys() - {twice[1]}
+        whole = has_values(given[twice[1]]) and beside <= _BESIDE if twice[1] == "properties" else not beside
         if whole and isinstance(names.known, Mapping) and names.knows(claim.name):
             inside = arguments_of(claim.name, FoundJson(text=json_source(given[twice[1]]), end=0)).claims
             claim = next(

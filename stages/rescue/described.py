@@ -31,11 +31,9 @@ def is_definition(value: dict[str, Raw]) -> bool:
         return "description" in value or not many or any(map(_describes_parameter, many))
     for key in _SCHEMA_KEYS:
         if key in value and (schema := object_members(json_source(value[key]))) is not None:
-            described = object_members(json_source(schema.get("properties", Raw(b"null"))))
-            # Values where a schema says of which types they are: the call of a model that was shown that schema.
-            if "properties" in schema and (described is None or all(map(_is_object, described.values()))):
+            if "properties" in schema and not has_values(schema["properties"]):
                 return True
-            if "type" in schema and "required" in schema and described is None:
+            if "properties" not in schema and "type" in schema and "required" in schema:
                 return True
             if "description" in value and "arguments" not in value:
                 return True
@@ -44,8 +42,12 @@ def is_definition(value: dict[str, Raw]) -> bool:
     return "input_schema" in value or "inputSchema" in value
 
 
-def _is_object(raw: Raw) -> bool:
-    return bytes(raw).startswith(b"{")
+def has_values(properties: Raw) -> bool:
+    """Whether the properties of a schema are values, not types: the call of a model that was shown that schema."""
+    if string_value(properties) is not None:
+        return True
+    described = object_members(json_source(properties)) or {}
+    return any(not bytes(one).startswith(b"{") for one in described.values())
 
 
 def _describes_parameter(raw: Raw) -> bool:

@@ -16,7 +16,7 @@ from stages.rescue.found import Claim, Family, FoundCall, Read, Rescue, Rescued
 from stages.rescue.markers import Openers, openers
 from stages.rescue.mended import is_better, mended
 from stages.rescue.names import Names, names_of
-from stages.rescue.tags import GIVEN_BACK, MARKER, SHOWN, STRAY_MARKUP
+from stages.rescue.tags import CODE, GIVEN_BACK, MARKER, PAGES, RESULTS, SHOWN, STRAY_MARKUP
 
 _PATIENCE = 8_000
 """Maximum cost of reading one text, at 1 for each place where a call may begin.
@@ -38,13 +38,18 @@ _BLANK = re.compile(
 """An argument that was left blank, such as `<customer email>`; one word in brackets may be an HTML tag."""
 _NEAR = 16
 """Characters in which a reply of escaped markup begins."""
+_ECHO = "echo"
 _MARKERS = re.compile(MARKER)
-_SHOWN = rf"(?!\W{{1,3}}(?:{GIVEN_BACK}|{SHOWN}|response|logs|console|diff|patch)\b)"
-_FENCED = re.compile(rf"(?:\A|\n)[ \t]*{_SHOWN}```[^\n`]{{0,40}}\n(?P<inside>(?:(?!```).)+)```\s*\Z", re.DOTALL)
-_OPENED = re.compile(rf"(?:\A|\n)\s*{_SHOWN}{MARKER}")
+_WORDS_BEFORE = r"(?:[^<>\[\]{}|`]{0,400}\n)?\s*"
+_FENCED = re.compile(
+    rf"{_WORDS_BEFORE}(?P<opens>```(?P<language>[^\n`]{{0,40}})\n)(?P<inside>(?:(?!```).)+)```\s*\Z", re.DOTALL
+)
+_TURN = "im_start|start|turn|start_of_turn|start_header_id|header_start|role_start|user|human|system|inst"
+_OPENED = re.compile(rf"{_WORDS_BEFORE}(?![<\[]/|\W{{1,3}}(?i:{GIVEN_BACK}|{SHOWN}|{_TURN})\b)(?P<opens>{MARKER})")
 _CLOSED = re.compile(rf"{MARKER}\s*\Z")
 """A fence, or two markers of any word, but not those around what a model was given or only shows."""
 _WORDS = re.compile(r"[\w.-]{1,100}")
+_OPEN = frozenset({"missing_closer", "damaged_tags"})
 _WRAPPERS = 3
 """Maximum number of them around one another."""
 _LONGEST_WRAPPED = 20_000
@@ -73,7 +78,9 @@ def rescuer(families: tuple[Family, ...] | Openers) -> Rescue:
                 break  # it is a call's own
             before, inside = f"{before}{inside[: wrapped[0]]}", inside[wrapped[1] : wrapped[2]]
             again = _found(inside, known, tools)
-            if again.calls and not (again.damage or again.rest):
+            # The wrapper has taken away what might have closed it.
+            sure = all(_OPEN.isdisjoint(call.repairs) for call in again.calls)
+            if again.calls and sure and not (again.damage or again.rest):
                 return _guessed(replace(again, rest=before.strip()), "any_wrapper", len(text))
         return found
 
@@ -101,11 +108,12 @@ def _found(text: str, known: Openers, tools: Names) -> Rescued:
 
 def _wrapped(text: str) -> tuple[int, int, int] | None:
     """Where the last wrapper begins and what is in it begins and ends, if a text ends with one."""
-    if fenced := _FENCED.search(text):
-        return fenced.start(), *fenced.span("inside")
+    if fenced := _FENCED.match(text):
+        language = fenced["language"].strip().lower()
+        return None if language in RESULTS | PAGES | CODE else (fenced.start("opens"), *fenced.span("inside"))
     closed = _CLOSED.search(text, max(0, len(text) - WINDOW))
-    opened = _OPENED.search(text, 0, closed.start()) if closed else None
-    return (opened.start(), opened.end(), closed.start()) if opened and closed else None
+    opened = _OPENED.match(text, 0, closed.start()) if closed else None
+    return (opened.start("opens"), opened.end(), closed.start()) if opened and closed else None
 
 
 def _guessed(found: Rescued, repair: str, end: int) -> Rescued:
@@ -180,7 +188,8 @@ def _scanned(text: str, known: Openers, names: Names) -> tuple[list[tuple[str, R
                     continue
             called, damaged = called or bool(read.claims), damaged or bool(read.damage)
         elif read.keep is None:
-            passed.append((read.start, read.end))
+            # Of what is only shown, the beginning too is nobody else's.
+            passed.append((read.start - (family == _ECHO), read.end))
             continue
         reads.append((family, read))
         floor = position

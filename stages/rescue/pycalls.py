@@ -122,6 +122,8 @@ def _sound(text: str, head: re.Match[str], names: Names) -> PythonCalls | None:
         position = following.end()
         if following[2] or following[3] is not None:
             claim = _claim(name, given, parameters)
+            if following[3] == "" and "missing_quote" in claim.repairs:
+                return _unread(text, found.end, name, names, cut=False)
             claim = _unclosed(claim) if following[3] == "" else claim
             return PythonCalls((claim,), _past_print(text, head, position))
 

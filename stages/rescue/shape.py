@@ -253,7 +253,7 @@ def _keyed(value: dict[str, Raw], names: Names, *, marked: bool) -> _Shape:
     if fits or (marked and names.knows(name)):
         return _arguments(name, json_source(raw))
     # A wrapper of another word, which is a guess.
-    many = array_elements(json_source(raw)) if given is None else None
+    many = array_elements(json_source(raw)) if given is None and name != "messages" else None
     if not many and (
         not given or (len(given) != _PLAIN_MEMBERS and (len(given) > 1 or next(iter(given)) not in names.known))
     ):

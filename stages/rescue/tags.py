@@ -59,6 +59,31 @@ SHOWN = (
     "article|snippet|history|conversation"
 )
 """Tags around text that is only shown."""
+RESULTS = frozenset({"output", "response", "result", "results", "log", "logs", "console", "diff", "patch"})
+"""Languages of fences with what a model was given; in those of all others some write calls as JSON."""
+PAGES = frozenset({"html", "xhtml", "svg", "jsx", "tsx", "vue", "svelte", "astro", "xsl", "xaml"})
+"""Languages of pages and components: an element with a tool's name is part of the page, not a call."""
+CODE = frozenset(
+    {"js", "javascript", "ts", "typescript", "java", "kotlin", "swift", "c", "cpp", "c++", "cs", "csharp", "go", "rust"}
+    | {
+        "rb",
+        "ruby",
+        "php",
+        "sql",
+        "css",
+        "lua",
+        "perl",
+        "r",
+        "scala",
+        "dart",
+        "bash",
+        "sh",
+        "shell",
+        "zsh",
+        "powershell",
+    }
+)
+"""Languages of programs: what looks like a call in one is part of it."""
 STRAY_MARKUP = re.compile(
     rf"(?:{TAG}|{END_TAG})(?:tool_calls?|function_calls?|invoke|parameter){TAG_END}|"
     r"\]<\]minimax\[>\[|</?(?:tool_calls?(?::[\w-]{1,20})?|function_calls?|tools?_call|function|invoke|parameter|tool_use|TOOLCALL|"

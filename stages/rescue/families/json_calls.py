@@ -16,7 +16,7 @@ from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 from stages.rescue.patterns import factored
 from stages.rescue.shape import arguments_of, shape_of
-from stages.rescue.tags import GAP, IN_BRACKETS, LEFT, RIGHT, markers_before, past_closing
+from stages.rescue.tags import CODE, GAP, IN_BRACKETS, LEFT, PAGES, RESULTS, RIGHT, markers_before, past_closing
 
 _FENCE = re.compile(r"(?:```|~~~)[ \t]*+([\w+#.-]*+)[^\n`\[{]*+\s*+")
 _MAY_HOLD_CALLS = frozenset(
@@ -24,10 +24,6 @@ _MAY_HOLD_CALLS = frozenset(
     | {"function_call", "function_calls", "functions", "action", "api", "call"}
     | {"text", "txt", "plaintext", "xml", "markdown"}
 )
-_RESULTS = frozenset({"output", "response", "result", "results", "log", "logs", "console", "diff", "patch"})
-"""Languages of fences with what a model was given; in those of all others some write calls as JSON."""
-_ELEMENTS_OF_THEIR_OWN = frozenset({"html", "xhtml", "svg", "jsx", "tsx", "vue", "svelte", "astro", "xsl", "xaml"})
-"""Languages of pages and components: an element with a tool's name is part of the page, not a call."""
 _ARGUMENTS = re.compile(rf"[\"'](?:{factored('|'.join(ARGUMENT_KEYS))})[\"']\s?:")
 _JSON_BEGINS = re.compile(rf"[{{\uff5b]|\[(?=\s{{0,20}}[\[{{])|{FIRST_KEY}")
 _ELEMENT_BEGINS = re.compile("[<\u3010\u3014\u27e6\u00ab\u300a]")
@@ -143,12 +139,13 @@ def _fenced(text: str, start: int, names: Names) -> Read | None:
     language = opening[1].lower() if opening else ""
     if opening is None or opening.end() >= len(text):
         return None
-    if not object_follows and (read := lines_call(text, start, opening.end(), names)):
+    lines = not (object_follows or language in RESULTS | PAGES | CODE)
+    if lines and (read := lines_call(text, start, opening.end(), names)):
         return read
     begins = object_follows or _JSON_BEGINS.match(text, opening.end())
-    if not begins or language in _RESULTS:
+    if not begins or language in RESULTS:
         begun = _ELEMENT_BEGINS.match(text, opening.end())
-        shown = language in _RESULTS or language in _ELEMENTS_OF_THEIR_OWN
+        shown = language in RESULTS | PAGES
         marked = (
             begun
             and not shown

@@ -411,6 +411,38 @@ def test_a_list_of_other_calls_that_breaks_off_is_code() -> None:
     assert rescue("So:\nlook(", NAMES).rest == "So:\nlook("
 
 
+@pytest.mark.parametrize(
+    ("wrapped", "rest"),
+    [
+        ("<task>\n{}\n</task>", ""),
+        ("Let me look.\n```tool_exec\n{}\n```", "Let me look."),
+        ("<a><b>\n{}\n</b></a>", ""),
+        ("```output\n{}\n```", None),
+        ("```js\n{}\n```", None),
+        ("<example>\n{}\n</example>", None),
+        ("[TOOL_RESULTS]{}[/TOOL_RESULTS]", None),
+        ("<|im_start|>user\n{}<|im_end|>", None),
+    ],
+)
+@pytest.mark.parametrize(
+    "call",
+    [
+        "name: get_weather\narguments:\n  city: Oslo",
+        "&lt;get_weather&gt;\n&lt;city&gt;Oslo&lt;/city&gt;\n&lt;/get_weather&gt;",
+    ],
+)
+def test_a_call_in_a_wrapper_of_any_word_is_a_guess_unless_the_wrapper_says_that_it_is_none(
+    wrapped: str, rest: str | None, call: str
+) -> None:
+    found = rescue(wrapped.format(call), {"get_weather": ("city",)})
+    if rest is None:
+        assert found.calls == ()
+    else:
+        (one,) = found.calls
+        assert (one.name, arguments(one.arguments), found.rest) == ("get_weather", {"city": "Oslo"}, rest)
+        assert one.cost > 0
+
+
 def test_without_families_nothing_is_found() -> None:
     text = '{"name": "get_weather", "arguments": {}}'
     assert rescuer(())(text, NAMES).rest == text
