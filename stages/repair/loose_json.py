@@ -26,6 +26,8 @@ _BARE_STRING = re.compile(
     re.IGNORECASE,
 )
 """A word where a string should be, up to the next member."""
+_BARE_ARGUMENT = re.compile(r"(?:[A-Z][a-z]{2,40}(?:[ -][\w-]{1,40}){0,8}|[a-z]{2,40}(?: [\w-]{1,40}){1,8})(?=\s?[,)])")
+"""One in Python, where a word is a variable: with a capital or with blanks it is none."""
 _UNOPENED = re.compile(
     r"([^\s\"'`{}\[\],\\-][^\"`{}\[\],\n\\]{0,400}+)\"(?=\s*+[,}\]])|"
     r"(?:[<|\"]{1,3}>|escape>|<escape)?([^\s<|{\[\"'-](?:[^<|{}\[\]\n,]|,(?!\s?[\w$-]{1,60}\s?:)){0,400})(?:<\|\"\|>|<escape>)(?=\s*+[,}\]])"
@@ -174,9 +176,8 @@ class Reader:
         unopened = _UNOPENED.match(self.text, self.position) if self.open else None
         found = None if unopened else literal(self.text, self.position)
         if found is None:
-            # In Python, a word is a variable.
-            may_be_bare = self.open and self.open[-1] != _CALL
-            bare = unopened or (_BARE_STRING.match(self.text, self.position) if may_be_bare else None)
+            bare_string = _BARE_ARGUMENT if self.open and self.open[-1] == _CALL else _BARE_STRING
+            bare = unopened or (bare_string.match(self.text, self.position) if self.open else None)
             if bare:
                 self.position = bare.end()
                 self.out.append(

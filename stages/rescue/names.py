@@ -21,8 +21,10 @@ _TOKEN = LazyPattern(r"<[^<>]{0,40}>")
 _SUFFIX = LazyPattern(r"(?:[:#!@~]\d{1,6}|[:#_-]call[_-]\w{1,40}|\(\)|<[|\uff5c/].{0,40})$", re.DOTALL)
 """A call's number or id, empty parentheses, and the control token that gpt-oss lets slip into a name."""
 
-_NUMBERED = LazyPattern(r"(?:functions?_?|call_)(.+?)_?\d{0,3}")
-"""Kimi's namespace without its dot, and the call's number; alone, a number belongs to the name (`convert_v2`)."""
+_JOINED = ("functions", "function", "call_")
+"""A namespace that has lost its dot, or the token behind it, and the first word of a call's id."""
+_NUMBER = LazyPattern(r"_?\d{1,3}\Z")
+"""Behind such a word, the call's number; alone, a number belongs to the name (`convert_v2`)."""
 
 _NOT_A_LETTER = LazyPattern(r"[\W_]+")
 _MAPPING = (dict, Mapping)
@@ -66,8 +68,8 @@ class Names(Struct, frozen=True):
         # A prefix may be part of the name: `mcp__db__query#1`.
         whole = bare if bare == written else _SUFFIX.compiled.sub("", written[:LONGEST_NAME].strip(_DRESS))
         leaf = bare[max(map(bare.rfind, "./:")) + 1 :]
-        numbered = _NUMBERED.compiled.fullmatch(bare)
-        for one in (whole, bare, leaf, numbered[1] if numbered else ""):
+        joined = [bare.removeprefix(word).lstrip("_") for word in _JOINED if bare.startswith(word)]
+        for one in (whole, bare, leaf, *joined, *(_NUMBER.compiled.sub("", name) for name in joined)):
             if one in self.known:
                 return (one,)
         alike = self._spelt_alike(whole)

@@ -117,7 +117,7 @@ def _spelt(text: str) -> Json:
         # A number in quotation marks, as models write it in XML.
         return value if value == text else _number(value, text)
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return _number(text, text)
+        return _number(text.strip(), text)
     return value if msgspec.json.encode(value).decode() == text else text
 
 

@@ -326,7 +326,11 @@ def _own(text: str, start: int, names: Names) -> Read | None:
         claim = Claim(name=name, arguments=joined_arguments(given))
         return Read(start=start, end=head.end(), claims=(claim,), keep="")
     body = behind(text, head, name, names)
-    grammar = own_tags(text, body, (name,), names.parameters(name))
+    opening = _ARGUMENTS.match(text, body)
+    inside = opening is not None and not names.takes(name, opening["tag"])
+    # Roo Code has them in an element of their own.
+    body, tags = (opening.end(), (opening["tag"], name)) if opening and inside else (body, (name,))
+    grammar = own_tags(text, body, tags, names.parameters(name))
     # A tag that happens to bear a tool's name is a call only if arguments follow, or its closing tag.
     if not any((grammar.to_json.match(text, body), grammar.key.match(text, body), grammar.end(text, body))):
         return None
