@@ -22,7 +22,7 @@ _VALUE_BEGINS = re.compile(rf"{OPENING_QUOTE.pattern}|-?\d|true|false|null")
 _DASHED_KEY = re.compile(r"--([A-Za-z_]\w{0,60}+)[ \t]++(?=\S)")
 """A key like an option of a command, as MiniMax M2 writes them."""
 _BARE_STRING = re.compile(
-    r"(?!(?:nan|inf|infinity|undefined)\b)(?:[^\W\d_]|[/.~]|\d{1,4}-)[^\"'`{}\[\]():,=<>\n\\]{0,80}+(?=[,}\]])",
+    r"(?!(?:nan|inf|infinity|undefined)\b)(?:[^\W\d_]|[/.~*]|\d{1,4}-)[^\"'`{}\[\]():,=<>\n\\]{0,80}+(?=[,}\]])",
     re.IGNORECASE,
 )
 """A word where a string should be, up to the next member."""
@@ -165,7 +165,11 @@ class Reader:
 
     def string(self, *, key: bool) -> None:
         in_object = bool(self.open) and self.open[-1] in _OBJECTS
-        found = quoted_string(self.text, self.position, "key" if key else "member" if in_object else "item")
+        found = quoted_string(
+            self.text,
+            self.position,
+            "key" if key else "argument" if self.open[-1:] == [_CALL] else "member" if in_object else "item",
+        )
         if found is None:
             raise BrokenError(len(self.text), cut=True)
         self.out.append(found.json)

@@ -37,6 +37,8 @@ def _after(following: str) -> re.Pattern[str]:
 
 _AFTER_VALUE, _AFTER_MEMBER = _after(_VALUE), _after(_KEY)
 """In an object, only a key can follow a comma."""
+_AFTER_ARGUMENT = re.compile(rf"{_AFTER_MEMBER.pattern}|\s++[A-Za-z_]\w{{0,60}}\s?=\s?[\"'\d\[{{TFN-]")
+"""In Python, a keyword too, without its comma."""
 _AFTER_KEY = re.compile(r"\s*+(?:[:\uff1a{\[=]|->|[\"\u201c](?!\s?:)|(?:-?\d|true|false|null))")
 """A colon, or what shows that it is missing: a value."""
 
@@ -57,10 +59,10 @@ class Scalar(Struct, frozen=True):
     repairs: tuple[str, ...] = ()
 
 
-_AFTER = {"key": _AFTER_KEY, "member": _AFTER_MEMBER, "item": _AFTER_VALUE}
+_AFTER = {"key": _AFTER_KEY, "member": _AFTER_MEMBER, "argument": _AFTER_ARGUMENT, "item": _AFTER_VALUE}
 
 
-def quoted_string(text: str, start: int, place: Literal["key", "member", "item"]) -> Scalar | None:
+def quoted_string(text: str, start: int, place: Literal["key", "member", "argument", "item"]) -> Scalar | None:
     """The string that begins at `start`; None if it never ends."""
     after = _AFTER[place]
     clean = _CLEAN.match(text, start)

@@ -35,7 +35,8 @@ def is_definition(value: dict[str, Raw]) -> bool:
                 return True
             if "properties" not in schema and "type" in schema and "required" in schema:
                 return True
-            if "description" in value and "arguments" not in value:
+            called = string_value(value.get("function")) is not None and has_values(value[key])
+            if "description" in value and "arguments" not in value and not called:
                 return True
     if any(_describes_types(value[key]) for key in ARGUMENT_KEYS if key in value):
         return True

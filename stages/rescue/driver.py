@@ -247,6 +247,8 @@ def _gathered(text: str, reads: list[tuple[str, Read]], names: Names) -> Rescued
         for written in read.claims:
             claim = unwrapped(written, names)
             found = names.find(claim.name)
+            if not found and (meant := names.misspelt(claim.name, claim.arguments)):
+                found, claim = (meant,), claim.guessed()
             if len(found) == 1:
                 calls.append(_call(claim, found[0], family, (read.start, read.end), names))
             else:
@@ -265,8 +267,9 @@ def _gathered(text: str, reads: list[tuple[str, Read]], names: Names) -> Rescued
 
 def _call(claim: Claim, known: str, family: str, span: tuple[int, int], names: Names) -> FoundCall:
     renamed = () if claim.name == known else ("name",)
-    if arguments := names.respelt_keys(known, claim.arguments):
-        claim = replace(claim, arguments=arguments, repairs=(*claim.repairs, "key"))
+    if respelt := names.respelt_keys(known, claim.arguments):
+        cost = claim.cost + respelt[1]
+        claim = replace(claim, arguments=respelt[0], repairs=(*claim.repairs, "key"), cost=cost)
     return FoundCall(
         name=known,
         arguments=claim.arguments,

@@ -1,7 +1,7 @@
 """The names of the tools, and matching a model's spelling to one of them."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Self
 
 import msgspec
@@ -91,19 +91,33 @@ class Names(Struct, frozen=True):
         found = self.find(written)
         return self.known[found[0]] if len(found) == 1 and isinstance(self.known, _MAPPING) else ()
 
-    def respelt_keys(self, name: str, arguments: str) -> str | None:
-        """The arguments of that tool with each key spelt as its parameter; None if all are, or none can be."""
+    def misspelt(self, written: str, arguments: str) -> str | None:
+        """The only known name from which a long one differs in one letter, if it has all these parameters."""
+        known = self.known
+        bare = bare_name(written)
+        if not isinstance(known, _MAPPING) or len(bare) < _LONG_NAME or len(known) > _MOST:
+            return None
+        alike = [name for name in known if differ_in_one(name, bare)]
+        given = object_members(arguments) if len(alike) == 1 else None
+        return alike[0] if given and given.keys() <= {*known[alike[0]]} else None
+
+    def respelt_keys(self, name: str, arguments: str) -> tuple[str, bool] | None:
+        """The arguments of that tool with each key spelt as its parameter, and whether one had a wrong letter.
+
+        None if all are spelt so, or none can be.
+        """
         known = self.known[name] if isinstance(self.known, _MAPPING) else ()
         given = object_members(arguments) if known else None
         if not given or given.keys() <= set(known):
             return None
         free = [parameter for parameter in known if parameter not in given]
         spelt = {spelling(parameter): parameter for parameter in free}
-        meant = {key: key if key in known else spelt.get(spelling(key), key) for key in given}
+        meant = {key: key if key in known else spelt.get(spelling(key)) or _misspelt(key, free) for key in given}
         # Keys of the same letters may be either of two parameters, and two keys the same one.
         if len(spelt) < len(free) or len({*meant.values()}) < len(meant) or [*meant] == [*meant.values()]:
             return None
-        return msgspec.json.encode({meant[key]: raw for key, raw in given.items()}).decode()
+        guessed = any(spelling(key) != spelling(one) for key, one in meant.items())
+        return msgspec.json.encode({meant[key]: raw for key, raw in given.items()}).decode(), guessed
 
     def takes_nothing(self, written: str) -> bool:
         """Whether `written` means a tool that is known to have no parameters."""
@@ -137,6 +151,28 @@ def indexed(known: Collection[str] | Mapping[str, tuple[str, ...]]) -> Names:
     return Names(known, spelt)
 
 
+def _misspelt(key: str, free: Iterable[str]) -> str:
+    """The only parameter from which a long key differs in one letter; the key itself if there is none."""
+    alike = [name for name in free if differ_in_one(name, key)] if len(key) >= _LONG_KEY else []
+    return alike[0] if len(alike) == 1 else key
+
+
+def differ_in_one(one: str, other: str) -> bool:
+    """Whether a letter is missing, added or another in one of them, or two are swapped."""
+    if abs(len(one) - len(other)) > 1:
+        return False
+    letters = enumerate(zip(one, other, strict=False))
+    begin = next((at for at, (this, that) in letters if this != that), min(len(one), len(other)))
+    one, other = one[begin:], other[begin:]
+    if one[:1].isdigit() or other[:1].isdigit():
+        return False  # another number, another name
+    swapped = one[:1] == other[1:2] and one[1:2] == other[:1] and one[2:] == other[2:]
+    return swapped or one[1:] == other[1:] or one[1:] == other or one == other[1:]
+
+
+_LONG_NAME = 8
+_LONG_KEY = 5
+"""Characters from which on one wrong letter leaves no doubt of which is meant."""
 _FEW = 50
 _MOST = 500
 """Maximum names that a text is searched for: each is another pass, and 10,000 took 0.4 s for 100 kB."""

@@ -23,6 +23,8 @@ _PYTHON: dict[str, Json] = {"True": True, "False": False, "None": None}
 """Python's spelling of JSON's booleans and null, which models use in XML formats, where every value is a string."""
 
 _LIST_OF_ONE = "string to array of one"
+_WORDS = LazyPattern(r"\s{0,8}[^\W\d_]{1,40}(?:[\s_-]{1,4}[^\W\d_]{1,40}){0,8}\s{0,8}")
+_SEPARATORS = LazyPattern(r"[\s_-]")
 _XML_ITEM = LazyPattern(r"<item>([^<]*+)</item>")
 _XML_ITEMS = LazyPattern(r"(?:\s*+<item>[^<]*+</item>)++\s*+")
 """An array as some models write it in XML."""
@@ -48,6 +50,8 @@ def _retype(value: Json, part: Mapping[str, Json], lists: Callable[[Json], bool]
         return None, "string to null"
     if _of_type(value, part) and lists(value):
         return value, ""
+    if option := _in_other_letters(value, part, lists):
+        return option, "spelling of option"
     spelt = _spelt(value)
     if not isinstance(spelt, str) and _of_type(spelt, part) and lists(spelt):
         whole = _whole(spelt, part)
@@ -78,6 +82,21 @@ def _option(value: Json, part: Mapping[str, Json], lists: Callable[[Json], bool]
     spelt = msgspec.json.encode(value).decode()
     found = [one for one in map("".join, product(*({letter, letter.upper()} for letter in spelt))) if lists(one)]
     return found[0] if len(found) == 1 else None
+
+
+def _in_other_letters(value: str, part: Mapping[str, Json], lists: Callable[[Json], bool]) -> str | None:
+    """The listed word that this is but for case and separators; None if there are several, or none."""
+    listed = part.get("enum")
+    if not isinstance(listed, list):
+        return None
+    letters = _letters(value)
+    alike = [one for one in listed if isinstance(one, str) and letters and _letters(one) == letters]
+    return alike[0] if len(alike) == 1 and lists(alike[0]) else None
+
+
+def _letters(text: str) -> str:
+    """What is left of words without case and separators; nothing of what has other signs, such as numbers."""
+    return _SEPARATORS.compiled.sub("", text).casefold() if _WORDS.compiled.fullmatch(text) else ""
 
 
 def _of_type(value: Json, part: Mapping[str, Json]) -> bool:

@@ -3,7 +3,8 @@
 import re
 from textwrap import dedent
 
-from stages.repair.json_text import is_json, json_quoted
+from stages.repair.damaged_json import FoundJson
+from stages.repair.json_text import is_json, json_at, json_quoted
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 from stages.rescue.tags import STEM_IN
@@ -14,14 +15,17 @@ _TITLE = re.compile(rf"\s*+(?:{_LABEL}\s*+(?=\w{{1,30}} ?=))?")
 _HEAD = re.compile(rf"(?P<head>[^\n]{{1,120}}+)\n(?:[ \t\r]*+\n)*(?P<label>{_LABEL})?")
 """The line that names the tool, and one that only says that its arguments follow."""
 _WORD = re.compile(r"[A-Za-z_][\w.-]{0,100}")
-_NAMED = re.compile(r"[\s-]{0,6}\w{1,30} ?[:=]")
+_NAMED = re.compile(r"[^\w\n]{0,8}\w{1,30} ?[:=]")
 _LINE = re.compile(
     r"(?:[ \t\r]*+\n)*(?P<margin>[ \t]{0,8})(?P<sign>[^\w\s\"'*`{\[]{0,3}+) ?(?:[A-Za-z]{1,12}[ :] ?)??"
     r"[\"'*`]{0,3}(?P<key>[\w.-]{1,100}+)[\"'*`]{0,3}"
-    r"(?: ?(?P<equals>=>|->|<-|:=|[:=])[*`]{0,2}|[ \t](?![\w.-]{1,60} ?[:=]))(?P<value>[^\n]*+)(?:\n|\Z)"
+    r"(?: {0,12}(?P<equals>=>|->|<-|:=|[:=|])[*`]{0,2}|[ \t](?![\w.-]{1,60} ?[:=]))(?P<value>[^\n]*+)(?:\n|\Z)"
 )
 _MORE = r"(?:%s(?: {1,12}|- )[^\n]*+(?:\n|\Z)|[ \t]*+\n(?=%s ))*"
-_END = re.compile(r"\s*+(?:```|\Z|[^\w\s]{0,4} ?(?:\w{1,12}[^\w\n]{1,4}|(?i:end)\s*+)?\s*+\Z)")
+_END = re.compile(
+    r"\s*+(?:```|\Z|(?:[^\w\s]{1,6} ?\w{0,20} ?[^\w\s]{0,6}|\w{1,20}[^\w\s]{1,6}|"
+    r"(?i:end|done|stop|close|finish|run|go)\b[\w \t-]{0,40}[^\w\s]{0,6})\s*+\Z)"
+)
 """The end of a fence or of the reply, behind a line that closes the call."""
 _BLOCKS = ("|", "|-", "|+", ">", ">-")
 _MOST_WORDS = 5
@@ -75,7 +79,7 @@ def _named(head: str, names: Names, *, marked: bool) -> str:
     words = _WORD.findall(head)
     named = {word for word in words if names.knows(word)} if len(words) <= _MOST_WORDS else set[str]()
     others = [word for word in words if word not in named]
-    labelled = marked or not others or _NAMED.match(head) is not None or any(map(STEM_IN.search, others))
+    labelled = marked or len(others) <= 1 or _NAMED.match(head) is not None or any(map(STEM_IN.search, others))
     return named.pop() if len(named) == 1 and labelled else ""
 
 
@@ -93,6 +97,9 @@ def _scalar(value: str) -> str | None:
     mark = value[:1]
     if mark in ('"', "[", "{") and is_json(value):
         return value
+    found = json_at(value, 0) if mark in ("[", "{") else None
+    if isinstance(found, FoundJson) and found.end == len(value) and not found.left_open:
+        return found.text  # YAML's, whose words have no quotation marks
     if mark in ('"', "'", "`") and value.count(mark) == 1:
         return None
     return json_quoted(value[1:-1] if len(value) > 1 and mark in ("'", "`") and value[-1] == mark else value)

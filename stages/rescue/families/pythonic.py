@@ -15,6 +15,8 @@ _NAME_BEFORE = re.compile(rf"[\s`]*(?:[A-Za-z_]\w{{0,60}}\s?=\s?)?(?:print\(|awa
 _LEADING = re.compile(r"[\s`]*+")
 _REST_OF_REPLY = re.compile(r"[\s`;\])]*(?:<(?:[|/]|bot_end)[^>]{0,40}>\s*+)*+\Z")
 _FENCE = re.compile(r"(?:```|~~~)[ \t]*+(tool_code|tool_calls?|python3?|py|code|)[ \t\r]*+\n\s*+")
+_AGENT_CODE = re.compile(r"^Code:\s*\Z", re.MULTILINE)
+"""Before the fence of smolagents' CodeAgent, which assigns what it calls to names, and prints them."""
 _FENCE_END = re.compile(r"\s*+(?:```|~~~|`{0,2}\s*+\Z)")
 _CALL = "tool_call"
 _NEAR_BEGIN = 160
@@ -90,7 +92,8 @@ def _marked_line(text: str, start: int, names: Names) -> Read | None:
 def python_fence(text: str, start: int, names: Names) -> Read | None:
     """A fence that is calls from end to end."""
     fence = _FENCE.match(text, start)
-    calls = call_list(text, fence.end(), names, script=fence[1] == "tool_code") if fence else None
+    script = fence is not None and (fence[1] == "tool_code" or _AGENT_CODE.search(text, max(0, start - 20), start))
+    calls = call_list(text, fence.end(), names, script=bool(script)) if fence else None
     closing = _FENCE_END.match(text, calls.end) if calls else None
     if calls is None:
         return None

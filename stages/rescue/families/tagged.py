@@ -47,7 +47,7 @@ _BRACKETS = (
     r"TOOL_CALLS\]",  # Mistral before v11
     r"TOOL_REQUEST\]",  # LM Studio
 )
-_OPENER = rf"<(?:{'|'.join(_WORDS)})|<\|?(?:{'|'.join(_TOKENS)})|\[(?:{'|'.join(_BRACKETS)})"
+_OPENER = rf"<(?:{'|'.join(_WORDS)})|<(?:\||(?!tool_call))(?:{'|'.join(_TOKENS)})|\[(?:{'|'.join(_BRACKETS)})"
 _OPENING = re.compile(_OPENER)
 _FENCE_OPEN = re.compile(rf"{GAP}(?:```[ \t]*+\w*+\s*+)?(?:\"(?=[\[{{]))?")
 _OPENED_AGAIN = re.compile(rf"\s*+(?:{_OPENER})\s*+\Z")
