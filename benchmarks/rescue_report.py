@@ -37,6 +37,8 @@ UNTOUCHED: dict[str, tuple[str, ...]] = {
     "thirteenth-held": ("49 of 50", "66 of 72", "32 of 32", "11 of 12"),
     "fourteenth-tune": ("58 of 58", "87 of 93", "36 of 36", "12 of 14"),
     "fourteenth-held": ("56 of 58", "85 of 92", "35 of 35", "12 of 13"),
+    "fifteenth-tune": ("60 of 61", "93 of 103", "37 of 37", "9 of 15"),
+    "fifteenth-held": ("62 of 62", "96 of 103", "38 of 38", "12 of 16"),
 }
 """How many cases of each kind were right before anything was changed for that half of a list."""
 

@@ -5,7 +5,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-OPENING_QUOTE = re.compile(r'<\|"\|>?|<escape>|"""|\'\'\'|["\'\u201c\u201d\u2018\uff02]|`(?!``)')
+OPENING_QUOTE = re.compile(r'<\|"\|?>?|<escape>|"""|\'\'\'|["\'\u201c\u201d\u2018\uff02]|`(?!``)')
 """What a string may begin with: JSON's quote, Python's, typographic ones, the quote tokens of the Gemmas."""
 
 _CLEAN = re.compile(r'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u(?![dD][89a-fA-F])[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+"')
@@ -123,8 +123,8 @@ def _searched(text: str, start: int, quote: str, after: re.Pattern[str]) -> Scal
             break
         elif not inner and _JOINED.match(text, position):
             return None
-        elif not inner and may_be_lost and (lost := _lost_quote(text, start + 1, position)):
-            position = end = lost
+        elif not inner and may_be_lost and (last := _lost_quote(text, start + 1, position)):
+            position = end = last
             break
         else:
             inner = True
@@ -132,9 +132,12 @@ def _searched(text: str, start: int, quote: str, after: re.Pattern[str]) -> Scal
         position = end = _lost_quote(text, start + 1, len(text)) if may_be_lost else 0
         if not end:
             return None
+    lost = position == end
+    if lost and text.find(other := text[end - 1], start + 1) == end - 1 and other in "'`\u2019\u201d":
+        end -= 1  # closed with another quotation mark
     fixer = _Fixer(raw=False)
     json = fixer.json(text[start + 1 : end])
-    guesses = ["missing_quote"] if position == end else ["inner_quotes"] if inner else []
+    guesses = ["missing_quote"] if lost else ["inner_quotes"] if inner else []
     style = {'"': [], "'": ["single_quotes"], "`": ["backquotes"]}.get(quote, ["smart_quotes"])
     return Scalar(json, position, tuple(style + guesses + fixer.repairs))
 

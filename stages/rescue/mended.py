@@ -19,9 +19,9 @@ from stages.rescue.described import ARGUMENT_KEYS
 from stages.rescue.found import FoundCall, Rescued
 from stages.rescue.names import Names, spelling
 from stages.rescue.shape import NAME_KEYS
-from stages.rescue.tags import BAR, CALL, KEY, MINIMAX_TOKEN, PARAMETER, PREFIX, STEM_IN, VALUE
+from stages.rescue.tags import BAR, CALL, KEY, MINIMAX_TOKEN, PARAMETER, PREFIX, STEM, STEM_IN, VALUE
 
-_WORD = rf"(?:{BAR}{{1,2}}\w{{1,20}}{BAR}{{1,2}} ?)?[A-Za-z_][\w:.-]{{0,60}}+"
+_WORD = rf"(?:{BAR}{{1,2}}\w{{1,20}}{BAR}{{1,2}} ?|\w{{1,20}}{BAR})?[A-Za-z_][\w:.-]{{0,60}}+"
 _GIVEN = (
     r"(?:(?:\s(?:name|key|tool|id)\s?)?=\s?(?:[\"'][^\"'<>\n]{1,100}[\"']|[\w.-]{1,100})"
     r"(?:\s\w{1,20}=[\"'][^\"'<>\n]{0,100}[\"']){0,4})"
@@ -38,6 +38,8 @@ _GLUED = re.compile(r"<([A-Za-z_][\w:.-]{0,30}?)(?=[^\s<>=][^<>]{0,200}</\1\s?>)
 _TOKEN = re.compile(
     rf"(?:<{{1,3}} ?)?({BAR}{{1,2}}) ?(/?[\w\u2581][\w\u2581:./-]{{2,60}}) ?{BAR}{{1,2}}(?: ?>{{1,3}})?"
 )
+_HALF = re.compile(rf"(?m:^)((?=\w{{0,30}}{STEM})\w{{4,40}})\|>")
+"""A token that has lost its beginning."""
 _MISTRAL = ("TOOL_CALLS", "CALL_ID", "ARGS")
 _IN_BRACKETS = re.compile(rf"(?:\[{{1,2}} ?({'|'.join(_MISTRAL)}) ?\]{{0,2}}|\b({'|'.join(_MISTRAL)})\]{{1,2}})")
 """Mistral's markers, with a bracket too few or too many."""
@@ -95,6 +97,7 @@ def mended(text: str, found: Rescued, names: Names) -> str:
         text = text.replace(MINIMAX_TOKEN, "")
     if "|" in text or "\uff5c" in text:
         text = _TOKEN.sub(_token, text)
+        text = _HALF.sub(r"<|\1|>", text) if lost else text
     if lost and any(map(text.__contains__, islice(names.known, _MOST_NAMES))):
         text = _CLOSED_EARLY.sub(_joined, text)
         if any(map(text.__contains__, _MISTRAL)):

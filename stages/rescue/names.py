@@ -69,6 +69,7 @@ class Names(Struct, frozen=True):
         whole = bare if bare == written else _SUFFIX.compiled.sub("", written[:LONGEST_NAME].strip(_DRESS))
         leaf = bare[max(map(bare.rfind, "./:")) + 1 :]
         joined = [bare.removeprefix(word).lstrip("_") for word in _JOINED if bare.startswith(word)]
+        joined += [bare] if written.startswith("functions.") else []
         for one in (whole, bare, leaf, *joined, *(_NUMBER.compiled.sub("", name) for name in joined)):
             if one in self.known:
                 return (one,)
@@ -97,7 +98,8 @@ class Names(Struct, frozen=True):
         bare = bare_name(written)
         if not isinstance(known, _MAPPING) or len(bare) < _LONG_NAME or len(known) > _MOST:
             return None
-        alike = [name for name in known if differ_in_one(name, bare)]
+        latin = bare.translate(_LATIN)
+        alike = [name for name in known if differ_in_one(name, latin)]
         given = object_members(arguments) if len(alike) == 1 else None
         return alike[0] if given and given.keys() <= {*known[alike[0]]} else None
 
@@ -170,6 +172,8 @@ def differ_in_one(one: str, other: str) -> bool:
     return swapped or one[1:] == other[1:] or one[1:] == other or one == other[1:]
 
 
+_LATIN = str.maketrans("\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u03bf", "aeopcyxijso")
+"""Cyrillic and Greek letters that look like Latin ones."""
 _LONG_NAME = 8
 _LONG_KEY = 5
 """Characters from which on one wrong letter leaves no doubt of which is meant."""

@@ -1,13 +1,17 @@
-"""A call as lines: one that names the tool, then one for each argument. YAML, TOML, lists, and labels of any look."""
+"""A call as lines: one that names the tool, then one for each argument. YAML, TOML, lists, and labels of any look.
+
+Or all of it in one line, as commands and S-expressions are: `>> f --k=v`, `(call f :k "v")`, `CALL f WITH k AS v`.
+"""
 
 import re
+from collections.abc import Mapping
 from textwrap import dedent
 
 from stages.repair.damaged_json import FoundJson
 from stages.repair.json_text import is_json, json_at, json_quoted
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
-from stages.rescue.tags import STEM_IN
+from stages.rescue.tags import STEM, STEM_IN
 
 _LABEL = r"[^\w\s]{0,6}+[\w. -]{1,60}+[^\w\s]{0,4}+[ \t\r]*+\n"
 _TITLE = re.compile(rf"\s*+(?:{_LABEL}\s*+(?=\w{{1,30}} ?=))?")
@@ -18,12 +22,12 @@ _WORD = re.compile(r"[A-Za-z_][\w.-]{0,100}")
 _NAMED = re.compile(r"[^\w\n]{0,8}\w{1,30} ?[:=]")
 _LINE = re.compile(
     r"(?:[ \t\r]*+\n)*(?P<margin>[ \t]{0,8})(?P<sign>[^\w\s\"'*`{\[]{0,3}+) ?(?:[A-Za-z]{1,12}[ :] ?)??"
-    r"[\"'*`]{0,3}(?P<key>[\w.-]{1,100}+)[\"'*`]{0,3}"
-    r"(?: {0,12}(?P<equals>=>|->|<-|:=|[:=|])[*`]{0,2}|[ \t](?![\w.-]{1,60} ?[:=]))(?P<value>[^\n]*+)(?:\n|\Z)"
+    r"[\"'*`]{0,3}(?P<key>[\w.-]{1,100}+)[\"'*`)\]]{0,3}"
+    r"(?: {0,12}(?P<equals>=>|->|<-|:=|[:=|\u2192])[*`]{0,2}|[ \t](?![\w.-]{1,60} ?[:=]))(?P<value>[^\n]*+)(?:\n|\Z)"
 )
 _MORE = r"(?:%s(?: {1,12}|- )[^\n]*+(?:\n|\Z)|[ \t]*+\n(?=%s ))*"
 _END = re.compile(
-    r"\s*+(?:```|\Z|(?:[^\w\s]{1,6} ?\w{0,20} ?[^\w\s]{0,6}|\w{1,20}[^\w\s]{1,6}|"
+    r"\s*+(?:```|\Z|(?:[^\w\s]{1,6} ?[\w:.-]{0,60} ?[^\w\s]{0,6}|\w{1,20}[^\w\s]{1,6}|"
     r"(?i:end|done|stop|close|finish|run|go)\b[\w \t-]{0,40}[^\w\s]{0,6})\s*+\Z)"
 )
 """The end of a fence or of the reply, behind a line that closes the call."""
@@ -31,8 +35,49 @@ _BLOCKS = ("|", "|-", "|+", ">", ">-")
 _MOST_WORDS = 5
 
 
+_COMMAND = re.compile(
+    rf"\s*+(?!<)(?P<mark>[^\w\s]{{0,4}}(?:(?=\w{{0,16}}{STEM})\w{{4,16}}://|[A-Za-z_.-]{{0,16}}[^\w\s:]{{0,4}}:?\s?))"
+    r"(?P<name>[A-Za-z_][\w.-]{0,100}+)(?=[\s?])"
+)
+_ITEM = (
+    r"(?P<lead>\s{{0,4}}[^\w\s\"']{{0,3}}\s{{0,4}}[^\w\s\"']{{0,2}}(?:[A-Za-z]{{1,8}}\s)??[^\w\s\"']{{0,2}})(?P<key>{keys})(?![\w.-])"
+    r"(?P<sep>\s?(?:=>|->|:=|[:=\u2192])\s?|\s(?:AS|as|is|to)\s|\s)"
+    r"(?P<value>\"(?:[^\"\\\n]|\\.){{0,2000}}\"|'[^'\n]{{0,2000}}'|(?=[\[{{])|[^\s,;&\"'()\[\]{{}}<>]{{1,400}})"
+)
+_CLOSED = re.compile(r"[^\w\"']{0,8}\Z")
+
+
 def _read(text: str, start: int, names: Names) -> Read | None:
-    return lines_call(text, start, start, names)
+    return lines_call(text, start, start, names) or _command(text, start, names)
+
+
+def _command(text: str, start: int, names: Names) -> Read | None:
+    """A reply that is a mark, a tool and its arguments, all of them written in the same way: a guess."""
+    head = _COMMAND.match(text, start)
+    known = names.parameters(head["name"]) if head and head["mark"].strip() else ()
+    if head is None or not known or any(map(names.knows, _WORD.findall(head["mark"]))):
+        return None
+    pattern = re.compile(_ITEM.format(keys="|".join(map(re.escape, sorted(known, reverse=True)))))
+    given: dict[str, str] = {}
+    signs: set[tuple[str, str]] = set()
+    position = head.end()
+    while (item := pattern.match(text, position)) and item["key"] not in given:
+        found = None if item["value"] else json_at(text, item.start("value"))
+        value = found.text if isinstance(found, FoundJson) else _scalar(item["value"])
+        position = found.end if isinstance(found, FoundJson) else item.end()
+        if not value:
+            return None
+        signs.add((item["lead"].strip() if given else "", item["sep"].strip()))
+        given[item["key"]] = value
+    if not given or len({sep for _, sep in signs}) > 1 or len({lead for lead, _ in signs}) > 2:
+        return None
+    return _guess(head["name"], given, start, closed.end()) if (closed := _CLOSED.match(text, position)) else None
+
+
+def _guess(name: str, given: Mapping[str, str], start: int, end: int) -> Read:
+    arguments = "{" + ",".join(f"{json_quoted(key)}:{value}" for key, value in given.items()) + "}"
+    claim = Claim(name=name, arguments=arguments, repairs=("lines",), cost=1)
+    return Read(start=start, end=end, claims=(claim,), keep="")
 
 
 def lines_call(text: str, start: int, position: int, names: Names, *, marked: bool = False) -> Read | None:
@@ -69,9 +114,7 @@ def lines_call(text: str, start: int, position: int, names: Names, *, marked: bo
     if not given or end is None or (text.startswith(("```", "~~~"), start) and not end[0].strip()):
         # The fence was cut off, and perhaps the last value.
         return None
-    arguments = "{" + ",".join(f"{json_quoted(key)}:{value}" for key, value in given.items()) + "}"
-    claim = Claim(name=name, arguments=arguments, repairs=("lines",), cost=1)
-    return Read(start=start, end=end.end(), claims=(claim,), keep="")
+    return _guess(name, given, start, end.end())
 
 
 def _named(head: str, names: Names, *, marked: bool) -> str:

@@ -66,7 +66,7 @@ _NAME_THEN_JSON = re.compile(
 )
 
 _NAME_THEN_ELEMENTS = re.compile(
-    r"\{\s*+\"(?:name|tool|function)\"\s*+:\s*+\"([\w.:/-]{1,200}+)\"\s*+,\s*+(?:\"(?:arguments|parameters)\"\s*+:\s*+\{?\s*+)?(?=<)"
+    r"\{\s*+\"(?:name|tool|function)\"\s*+:\s*+\"([\w.:/-]{1,200}+)\"\s*+(?:,\s*+(?:\"(?:arguments|parameters)\"\s*+:\s*+\{?\s*+)?|\}\s*+)(?=<(?!/))"
 )
 
 
@@ -97,11 +97,11 @@ def _read(text: str, start: int, names: Names) -> Read | None:
 def _json(text: str, start: int, position: int, names: Names) -> Read:
     claims: list[Claim] = []
     damage = None
+    if mixed := _mixed(text, start, position, names):
+        return mixed
     while True:
         found = json_at(text, position)
         if not isinstance(found, FoundJson):
-            if not claims and (mixed := _mixed(text, start, position, names)):
-                return mixed
             return Read(
                 start=start,
                 end=max(found.end, position),
