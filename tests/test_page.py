@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from forge import Workflow, resume_journal, run_sync, tool
+from forge.cli.rows import STYLES
 from forge.cli.timelines import page
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.journal.records import read_journal
@@ -104,6 +105,11 @@ def test_a_server_that_was_gone_is_marked_too(tmp_path: Path) -> None:
     html = shown(path)
     assert html.count('<dd class="resumed">') == 1
     assert '<p class="end done">' in html
+
+
+def test_every_row_but_what_the_model_said_has_a_style(tmp_path: Path) -> None:
+    style = shown(recorded(tmp_path / "run.jsonl")).partition("</style>")[0]
+    assert [label for label in STYLES if f".{label}" not in style] == ["said"]
 
 
 @pytest.mark.parametrize("home", ["/home/max", "/Users/max", "/root", "C:\\Users\\max", os.path.expanduser("~")])  # noqa: PTH111

@@ -71,16 +71,19 @@ def followed_by(screen: Screen, stamped: Stamped) -> tuple[Screen, tuple[Printed
 
 _SHOWN = {
     "approval": LINE,
-    "compact": LINE,
+    "corrected": 140,
     "done": LINE,
     "halted": LINE,
     "heard": LINE,
-    "nudge": 120,
     "retry": LINE,
     "runs": LINE,
+    "shortened": LINE,
     "warning": LINE,
 }
 """The rows of a run that a chat shows, with the maximum characters of each; it has its own rows for other labels."""
+
+_FOR_THE_MODEL = ("corrected", "warning")
+"""Rows whose text addresses the model as "you", which a person would take for themselves."""
 
 _FOLDED = 60
 """Maximum characters to show of reasoning."""
@@ -133,7 +136,8 @@ def _of_a_run(event: events.Event | Delta) -> Iterator[LabelledText]:
     """The rows that `forge run` would print, without those that a chat does not show."""
     for row in rows(event):
         if row.label in _SHOWN:
-            yield from lines(row, _SHOWN[row.label])
+            text = f"the model was told: {unmarked(row.text)}" if row.label in _FOR_THE_MODEL else row.text
+            yield from lines(replace(row, text=text), _SHOWN[row.label])
 
 
 def _returned(screen: Screen, results: tuple[CallResult, ...]) -> Iterator[LabelledText]:
