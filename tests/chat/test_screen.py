@@ -77,7 +77,10 @@ PRINTED: list[tuple[events.Event | Delta, list[tuple[str, str]]]] = [
     (events.Warned(kind=Kind.ITERATION_WARNING, text="Full."), [("warning", "the model was told: Full.")]),
     (events.Warned(kind=Kind.PROGRESS_NOTE, text="Done: look."), []),
     (events.Steered(text="In euros."), [("heard", "In euros.")]),
-    (events.HistoryCompacted(compaction=CUT), [("shortened", "the history, from about 2,000 to 500 tokens, 9 to 4 messages")]),
+    (
+        events.HistoryCompacted(compaction=CUT),
+        [("shortened", "the history, from about 2,000 to 500 tokens, 9 to 4 messages")],
+    ),
     (ANSWER, [("answer", "**7**")]),
     (events.RunFinished(outcome=Completed(tool="done", value=Raw(b"null"))), []),
     (events.RunFinished(outcome=HandOff(to="billing", payload="A-17")), [("done", "handed over to billing: A-17")]),

@@ -47,6 +47,10 @@ FAULT = Fault(kind="status", detail=f"http://host answered 500: {SECRET}", statu
             events.BackendReplaced(halt=BackendFailed(fault=FAULT, attempts=3)),
             ("explanation", "no usable answer (tried 3 times): status 500"),
         ),
+        (
+            events.RunHalted(halt=BackendFailed(fault=Fault(kind="unreachable", detail=SECRET), attempts=1)),
+            ("cannot be reached: see the log of forge serve",),
+        ),
         (events.HeldBack(turn=1, tools=("pay",), by="repeats"), ('"explanation":',)),
         (deltas.Retry(fault=FAULT, attempt=1, seconds=0.5), ("status 500",)),
         (events.ModelFailed(turn=1, problem=FAULT.detail, attempts=1), ("gave no usable answer",)),
