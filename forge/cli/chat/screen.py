@@ -154,10 +154,10 @@ def _returned(screen: Screen, results: tuple[CallResult, ...]) -> Iterator[Label
 # Answers to commands, as rows. Pure.
 
 _KEYS = {
-    "Enter": "send; while the agent works, it reads it with the next tool results",
-    "Alt-Enter": "a new line",
+    "Enter": "send; the agent reads a message sent while it works with the next tool results",
+    "Alt-Enter": "insert a newline",
     "Ctrl-C": "cancel the current work; twice on an empty line: exit",
-    "Ctrl-D": "end",
+    "Ctrl-D": "exit",
     "Up, Ctrl-R": "search the input history",
 }
 
@@ -222,11 +222,14 @@ def context_rows(agent: Agent) -> Iterator[LabelledText]:
     if use is not None:
         of = f" of {use.limit:,} tokens ({use.used * 100 // use.limit} %)" if use.limit else " tokens"
         yield LabelledText("prompt", f"about {use.used:,}{of}")
-        yield LabelledText("", f"{use.system:,} system prompt, {use.tools:,} tools, {use.messages:,} conversation")
+        # The sections are estimates made before the model is known: only their shares are right.
+        rate = use.system / max(1, sum(section.tokens for section in agent.sections))
+        parts = ", ".join(f"{section.name} {section.tokens * rate:,.0f}" for section in agent.sections)
+        yield LabelledText("", f"{use.system:,} system prompt{f' ({parts})' if parts else ''}")
+        yield LabelledText("", f"{use.tools:,} tools and the chat template's own text")
+        yield LabelledText("", f"{use.messages:,} conversation")
     else:
         yield LabelledText("prompt", "known after your next message")
-    for section in agent.sections:
-        yield LabelledText("", f"{section.tokens:,} of the system prompt: {section.name}")
 
 
 def resumed_rows(name: str, state: State | None) -> Iterator[Printed]:
