@@ -133,7 +133,7 @@ def test_bisect_against_the_record_alone(folder: Path) -> None:
 def test_ablation_names_the_turns_in_which_a_guardrail_acted(folder: Path) -> None:
     done = forge(folder, "ablate", "run.jsonl", "--workflow", "flow.py:workflow")
     assert done.returncode == 0
-    assert "turn 2, rescue\n       did  runs look" in done.stdout
+    assert "turn 2, rescue\n      with  runs look" in done.stdout
     assert "without  halts (BadReplies)" in done.stdout
     # In a pipe, a line for each.
     assert re.search(r"^rescue: .+; acted in turns 2$", done.stdout, re.MULTILINE)
