@@ -100,7 +100,7 @@ def test_a_run_that_was_resumed_is_marked_where_it_was_cut(tmp_path: Path) -> No
 def test_a_server_that_was_gone_is_marked_too(tmp_path: Path) -> None:
     gone = Fault(kind="unreachable", detail="nobody there")
     path = recorded(tmp_path / "run.jsonl", [call("look", what="a"), gone])
-    assert '<p class="end halted">halted: the model&#x27;s server cannot be reached' in shown(path)
+    assert '<p class="end halted">halted: no reply from the model: nobody there' in shown(path)
     asyncio.run(resume_journal(DESK, path, backend=Scripted([call("finish", result="ok")])))
     html = shown(path)
     assert html.count('<dd class="resumed">') == 1

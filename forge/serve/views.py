@@ -103,10 +103,8 @@ def _public(value: T) -> T:
         case effects.Fault(kind=kind, status=status):  # its detail quotes the server, and names its address
             what = f"{kind.replace('_', ' ')}{f' {status}' if status else ''}"
             return replace(value, detail=f"{what}; {_LOGGED}", body="")
-        case BackendFailed(fault=effects.Fault(kind="unreachable") as fault):  # `explain` says it already
-            return replace(value, fault=replace(fault, detail=_LOGGED, body=""))
         case events.ModelFailed(attempts=attempts) if attempts:
-            return replace(value, problem=f"the model's server gave no usable answer; {_LOGGED}")
+            return replace(value, problem=f"no reply from the model; {_LOGGED}")
         case events.SummaryFailed():
             return replace(value, problem=_LOGGED)
         case events.FellBack():

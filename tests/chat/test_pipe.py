@@ -74,7 +74,7 @@ def test_a_halt_is_told_and_the_next_line_goes_on_and_the_code_is_1(tmp_path: Pa
     (tmp_path / "till.py").write_text(AGENT)
     done = chat(tmp_path, "Hi.\nAre you there?\n", "till.py:failing")
     assert (done.returncode, done.stderr) == (1, "")
-    assert "   halted  the model's server cannot be reached" in done.stdout
+    assert "   halted  no reply from the model: nobody" in done.stdout
     assert done.stdout.splitlines()[-1] == "   answer  Here again."
 
 
