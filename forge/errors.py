@@ -237,8 +237,7 @@ def explain(halt: Halt) -> str:
             )
         case halts.BackendFailed(fault=fault, attempts=attempts):
             tried = f" (tried {attempts} times)" if attempts > 1 else ""
-            trouble = "cannot be reached" if fault.kind == "unreachable" else "gave no usable answer"
-            return f"the model's server {trouble}{tried}: {fault.detail}"
+            return f"no reply from the model{tried}: {fault.detail}"
         case halts.OutcomeUnknown(tool=tool, arguments=arguments, reason=reason):
             return (
                 f"{tool} {arguments} was started, and its outcome is unknown"

@@ -74,7 +74,7 @@ class Requested(Struct, frozen=True, kw_only=True):
     headers: Mapping[bytes, bytes]
 
 
-RequestOutcome = Literal["", "passed", "clean", "repaired", "retried", "exhausted", "error", "left", "stopped"]
+RequestOutcome = Literal["", "passed", "clean", "repaired", "retried", "exhausted", "error", "disconnected", "aborted"]
 """The outcome of a request (docs/proxy.md); empty: the model was not called."""
 
 

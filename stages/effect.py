@@ -104,10 +104,18 @@ class Send(Struct, frozen=True, kw_only=True, gc=False, tag="send"):
 
 
 class NeedsInput(Struct, frozen=True, kw_only=True, gc=False, tag="needs_input"):
-    """The run ended with a question to the user. A terminal tool returns this value to ask it."""
+    """The run ended with a question to the user. A terminal tool returns this value to ask it.
+
+    ValueError, which a model is told as its tool's error, for an empty question.
+    """
 
     question: str
     suggestions: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse an empty question: nobody could answer it."""
+        if not self.question.strip():
+            raise ValueError("question is empty; write it out")
 
 
 class Paused(Struct, frozen=True, kw_only=True, gc=False, tag="paused"):

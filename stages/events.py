@@ -322,7 +322,7 @@ def told(event: Notice) -> Told:
     """What is told of the event."""
     match event:
         case Nudged(kind=kind, text=text):
-            return Told("nudge", text, log=f"model told: {kind.value}")
+            return Told("corrected", text, log=f"model told: {kind.value}")
         case Warned(kind=kind, text=text):
             label = "note" if kind is Kind.PROGRESS_NOTE else "warning"
             return Told(label, text, "Told", text, log=f"model told: {kind.value}")
@@ -336,10 +336,10 @@ def told(event: Notice) -> Told:
             log = "the server refused tools: prompted from now on"
             return Told("mode", f"falling back to prompted: {reason}", "Tools are now in the prompt", reason, log)
         case HistoryCompacted(compaction=cut):
-            tokens = f"{cut.tokens_before:,} → {cut.tokens_after:,} tokens"
-            fewer = f"{cut.messages_before} → {cut.messages_after} messages"
+            tokens = f"from about {cut.tokens_before:,} to {cut.tokens_after:,} tokens"
+            row = f"the history, {tokens}, {cut.messages_before} to {cut.messages_after} messages"
             log = f"compacted: {cut.tokens_before} to {cut.tokens_after} tokens, phase {cut.phase}"
-            return Told("compact", f"{tokens}, {fewer}, phase {cut.phase}", f"History shortened: {tokens}", log=log)
+            return Told("shortened", row, f"History shortened {tokens}", log=log)
         case PrefixLost(turn=turn, kept_tokens=kept, lost_tokens=lost, cause=cause):
             # Small losses are frequent and cheap.
             label = "prefix" if lost > (kept + lost) // 4 else ""

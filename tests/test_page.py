@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from forge import Workflow, resume_journal, run_sync, tool
+from forge.cli.rows import STYLES
 from forge.cli.timelines import page
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.journal.records import read_journal
@@ -99,11 +100,16 @@ def test_a_run_that_was_resumed_is_marked_where_it_was_cut(tmp_path: Path) -> No
 def test_a_server_that_was_gone_is_marked_too(tmp_path: Path) -> None:
     gone = Fault(kind="unreachable", detail="nobody there")
     path = recorded(tmp_path / "run.jsonl", [call("look", what="a"), gone])
-    assert '<p class="end halted">halted: the model&#x27;s server cannot be reached' in shown(path)
+    assert '<p class="end halted">halted: no reply from the model: nobody there' in shown(path)
     asyncio.run(resume_journal(DESK, path, backend=Scripted([call("finish", result="ok")])))
     html = shown(path)
     assert html.count('<dd class="resumed">') == 1
     assert '<p class="end done">' in html
+
+
+def test_every_row_but_what_the_model_said_has_a_style(tmp_path: Path) -> None:
+    style = shown(recorded(tmp_path / "run.jsonl")).partition("</style>")[0]
+    assert [label for label in STYLES if f".{label}" not in style] == ["said"]
 
 
 @pytest.mark.parametrize("home", ["/home/max", "/Users/max", "/root", "C:\\Users\\max", os.path.expanduser("~")])  # noqa: PTH111

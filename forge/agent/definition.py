@@ -48,7 +48,7 @@ def ask_question(question: str, suggestions: _Suggestions = []) -> NeedsInput:  
         question: The question.
         suggestions: Up to 4 answers to choose from.
     """
-    return NeedsInput(question=_given(question, "question"), suggestions=tuple(suggestions))
+    return NeedsInput(question=question, suggestions=tuple(suggestions))
 
 
 def converse(message: str) -> Said:

@@ -15,7 +15,7 @@ from msgspec import Raw, Struct
 from forge.backends.credentials import keys
 from forge.backends.endpoints import AnthropicCount, RenderedPrompt, TokenList
 from forge.errors import BackendError
-from forge.interpreters.http import IDENTITY, read_body
+from forge.interpreters.http import IDENTITY, fault_of, read_body
 from forge.masking import Hidden
 from stages.effect import Fault
 from stages.repair.decoding import decode, decode_or
@@ -129,10 +129,9 @@ async def _once(client: httpx.AsyncClient, url: str, question: bytes | None, sec
     try:
         answer = await exchange(client, url, question, seconds=seconds, hidden=keys(client.headers))
     except (httpx.HTTPError, TimeoutError) as error:
-        why = f"{error}. Is the server running there?"
+        sentence = fault_of(error, url, seconds).detail
         if isinstance(error, TimeoutError | httpx.TimeoutException):
-            why = f"no answer within {seconds:.0f} seconds. Is it stuck, or no model server?"
-        sentence = f"cannot connect to {url}: {why}"
+            sentence = f"{url} did not answer within {seconds:.0f} seconds. Is it stuck, or not a model server?"
         raise BackendError(sentence, fault=Fault(kind="unreachable", detail=sentence)) from error
     if answer.unread:
         _log.warning("what %s answered (status %d) is not read: %s", url, answer.status, answer.unread)

@@ -60,7 +60,7 @@ async def examined(client: httpx.AsyncClient, root: str, model: str, chat_templa
             return None
         found = answer.read(RenderedPrompt)
         if found is None or len(found.prompt) > _LONGEST:
-            raise BackendError(f"{root}/apply-template answered {answer.status} without a conversation of usual length")
+            raise BackendError(f"{root}/apply-template answered {answer.status} without a usable rendering")
         return found.prompt
 
     try:
@@ -72,7 +72,7 @@ async def examined(client: httpx.AsyncClient, root: str, model: str, chat_templa
         with_call = await rendered(_ASKED, _CALLED, _RESULT)
         refused = with_call is not None and await rendered(_ASKED, _CALLED, _RESULT, _ASKED) is None
     except BackendError as error:
-        logging.getLogger("forge").warning("the model's chat template is not known: %s", error)
+        logging.getLogger("forge").warning("the model's chat template could not be examined: %s", error)
         return Template()
     # A template that has the synthetic name in it means to mislead.
     markers = None

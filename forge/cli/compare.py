@@ -87,7 +87,7 @@ def run_ablate(options: argparse.Namespace) -> int:
     for row in rows:
         for acted in row.acted:
             console.say(f"turn {acted.turn}, {row.guardrail}", "bold")
-            console.say(f"       did  {printable(str(acted.did))}")
+            console.say(f"      with  {printable(str(acted.did))}")
             console.say(f"   without  {printable(str(acted.without))}")
     known = "Each decision is repeated from the recorded state; later effects of the change are unknown."
     console.say(known, "dim")

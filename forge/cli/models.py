@@ -74,7 +74,7 @@ def _show(console: Console, one: Kept) -> None:
     names = first.distribution if first is last else f"{first.distribution} … {last.distribution}"
     origin = (
         f"{quantity(len(model.wheels), 'wheel')} of the Python package registry, {names} ({first.version}), downloaded "
-        "by hash and unpacked; nothing in it is installed or run"
+        "by hash and unpacked; nothing in them is installed or run"
     )
     console.show(LabelledText("from", origin, "dim"))
     console.show(LabelledText("sha256", model.sha256, "dim"))

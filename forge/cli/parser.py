@@ -37,8 +37,10 @@ class Parser(argparse.ArgumentParser):
         spelt = (name for name in wrong if name.replace("--no-", "--", 1) not in known)  # `--no-x` does not mean `--x`
         meant = "".join(dict.fromkeys(did_you_mean(name, known) for name in spelt))
         if message.startswith("the following arguments are required"):
-            placed = (action.metavar or action.dest for action in self._actions if not action.option_strings)
-            message += f"; write {self.prog} {' '.join(map(str, placed))}"
+            placed = [_placeholder(action) for action in self._actions if not action.option_strings]
+            options = (action for action in self._actions if action.option_strings and action.required)
+            placed += [f"{action.option_strings[0]} {_placeholder(action)}" for action in options]
+            message += f"; write {self.prog} {' '.join(placed)}"
         self.exit(2, f"{self.prog}: {message}{meant and '.'}{meant}\nTry: {self.prog} --help\n")
 
     def words(self, options: argparse.Namespace) -> list[str]:
@@ -62,6 +64,10 @@ class Parser(argparse.ArgumentParser):
         meant = did_you_mean(str(value), known)
         what = "command" if action.nargs == argparse.PARSER else "choice"
         raise argparse.ArgumentError(action, f"there is no {what} {value!r}; there are: {', '.join(known)}.{meant}")
+
+
+def _placeholder(action: argparse.Action) -> str:
+    return str(action.metavar or action.dest.upper())
 
 
 class Version(argparse.Action):

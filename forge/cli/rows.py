@@ -13,18 +13,17 @@ from stages.execution import result_text
 from stages.message import ToolCall
 from stages.wire.deltas import Delta, Retry
 
-_STYLES = MappingProxyType(
+STYLES = MappingProxyType(
     {
         "approval": ("magenta", ""),
         "called": ("dim", "dim"),
-        "compact": ("magenta", ""),
+        "corrected": ("yellow", ""),
         "done": ("bold green", "bold"),
         "failed": ("yellow", ""),
         "halted": ("bold", "bold red"),
         "heard": ("cyan", ""),
         "mode": ("yellow", ""),
         "note": ("dim", "dim"),
-        "nudge": ("yellow", ""),
         "offer": ("dim", "dim"),
         "prefix": ("dim", "dim"),
         "progress": ("dim", "dim"),
@@ -32,6 +31,7 @@ _STYLES = MappingProxyType(
         "retry": ("yellow", ""),
         "runs": ("cyan", ""),
         "said": ("dim", ""),
+        "shortened": ("magenta", ""),
         "summary": ("magenta", ""),
         "thought": ("dim", "dim italic"),
         "unknown": ("yellow", ""),
@@ -43,7 +43,7 @@ _STYLES = MappingProxyType(
 
 def run_row(label: str, text: str) -> LabelledText:
     """The row with the styles of its label; the text may come from anybody."""
-    label_style, style = _STYLES.get(label, ("dim", ""))
+    label_style, style = STYLES.get(label, ("dim", ""))
     return LabelledText(label, text, style, label_style)
 
 

@@ -210,9 +210,9 @@ h2{font-size:1rem;margin:0 0 .4rem}h2 small{font-weight:normal;color:var(--dim)}
 .bar .full{background:var(--full)}dl{display:grid;grid-template-columns:6rem minmax(0,1fr);gap:.15rem .8rem;margin:0}
 dt{color:var(--dim);text-align:right}dd{margin:0;white-space:pre-wrap;overflow-wrap:anywhere;unicode-bidi:isolate;
 font:13px/1.5 ui-monospace,monospace}summary{cursor:pointer}summary i{color:var(--dim)}
-.model,.tools,.note,.called,.held,.prefix,.progress{color:var(--dim)}
-.nudge,.warning,.failed,.mode{color:var(--warn)}.result,.done{color:var(--good)}
-.halted{color:var(--bad)}.runs{color:var(--run)}.compact,.summary,.approval{color:var(--aside)}
+.model,.tools,.note,.called,.offer,.prefix,.progress{color:var(--dim)}
+.corrected,.warning,.failed,.mode,.retry{color:var(--warn)}.result,.done{color:var(--good)}
+.halted{color:var(--bad)}.runs,.heard{color:var(--run)}.shortened,.summary,.approval{color:var(--aside)}
 .thought{color:var(--dim);font-style:italic}.interrupted,.resumed,.unknown{color:var(--warn);font-weight:bold}
 .unknown{background:var(--unknown)}dd.interrupted,dd.resumed{border-top:2px dashed}
 @media(max-width:40rem){body{margin:1rem auto}section{padding-left:.6rem}dl{grid-template-columns:minmax(0,1fr);gap:0}

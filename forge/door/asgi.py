@@ -189,7 +189,7 @@ async def attended(
     *,
     fail: Callable[[RequestError], WireAnswer],
     log: logging.Logger,
-) -> Literal["", "left", "stopped"]:
+) -> Literal["", "disconnected", "aborted"]:
     """Serve a request to its end. Returns how it ended early, if it did. `fail` encodes an error for the client."""
     leaving = Leaving(receive)
     try:
@@ -197,12 +197,12 @@ async def attended(
     except asyncio.CancelledError:
         # The client disconnected, or the server is stopping and the grace period is over.
         if leaving.left:
-            return "left"
+            return "disconnected"
         if not out.begun:
             await out.answer(fail(STOPPING))
-        return "stopped"
+        return "aborted"
     except LeftError:
-        return "left"
+        return "disconnected"
     # Unexpected errors: the client gets a short one in its protocol, the log has the traceback.
     except Exception:
         log.exception("%s %s failed", asked.method, asked.path)

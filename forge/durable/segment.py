@@ -222,7 +222,7 @@ class Performing:
 
     def _log_failed(self, run: str, problem: str) -> None:
         """Log what the model's server said, which callers of `forge serve` are not told."""
-        _log.warning("run %s of %s: no reply of the model: %s", run, self._segment.workflow, problem)
+        _log.warning("run %s of %s: no reply from the model: %s", run, self._segment.workflow, problem)
 
     async def _endpoint(self) -> Endpoint | None:
         """The model's address, for telemetry only."""

@@ -1,6 +1,7 @@
 """The interpreter of `Send` over HTTP: reads bodies and streams within limits and classifies faults."""
 
 import asyncio
+import os
 import random
 import re
 import socket
@@ -59,7 +60,9 @@ def fault_of(error: BaseException, where: str, silence: float | None) -> Fault:
     if isinstance(error, httpx.ProxyError):
         return Fault(kind="unreachable", detail=f"the forward proxy refused to connect to {where}: {error}")
     if isinstance(error, httpx.ConnectError | httpx.UnsupportedProtocol):
-        return Fault(kind="unreachable", detail=f"cannot connect to {where}: {error}. Is the server running?")
+        numbers = (cause.errno for cause in causes if isinstance(cause, OSError) and cause.errno)
+        reason = next(map(os.strerror, numbers), error)  # anyio says only "All connection attempts failed"
+        return Fault(kind="unreachable", detail=f"cannot connect to {where}: {reason}. Is the server running?")
     return Fault(kind="interrupted", detail=f"the connection to {where} broke: {type(error).__name__}: {error}"[:500])
 
 
@@ -67,7 +70,11 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
     cause: BaseException | None = error
     while cause is not None:
         yield cause
-        cause = cause.__cause__ or cause.__context__
+        match cause:
+            case BaseExceptionGroup(exceptions=(first, *_)):  # an error for each address of a host
+                cause = first
+            case _:
+                cause = cause.__cause__ or cause.__context__
 
 
 def tls_reason(error: ssl.SSLError) -> str:

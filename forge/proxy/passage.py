@@ -23,9 +23,13 @@ class Passage(Struct, frozen=True):
     notes: Notes
 
 
+_ENDED_EARLY = {"disconnected": "the client disconnected", "aborted": "the proxy was stopped"}
+"""Outcomes that are not about the model's reply, in words."""
+
+
 def _said(notes: Notes) -> list[str]:
     """The outcome and what forge did: rescued calls, retries, compaction, content left out; and what went wrong."""
-    said: list[str] = [notes.outcome] if notes.outcome else []
+    said: list[str] = [_ENDED_EARLY.get(notes.outcome, notes.outcome)] if notes.outcome else []
     said += [f"rescued {_listed(notes.rescued)}"] if notes.rescued else []
     if notes.attempts > 1:
         times = "once" if notes.attempts == 2 else f"{notes.attempts - 1} times"
@@ -43,7 +47,8 @@ def summary_line(passage: Passage) -> str:
     said = "; ".join(_said(notes))
     tokens = f" {notes.usage.prompt}+{notes.usage.completion} tokens" if notes.usage else ""
     took = f"{passage.seconds * 1000:.0f} ms"
-    request = f"{_safe(passage.method, 20)} {_safe(passage.path)} {passage.status} {took}{tokens}"
+    status = passage.status or "-"  # no answer was begun
+    request = f"{_safe(passage.method, 20)} {_safe(passage.path)} {status} {took}{tokens}"
     return f"{request} ({_safe(said, 400)})" if said else request
 
 

@@ -268,7 +268,7 @@ class App:
             found = self._keys.caller(key.strip()) if scheme.lower() == "bearer" and key.strip() else None
         except ForgeError as error:
             log.error("%s", error)  # noqa: TRY400 - the message explains it
-            raise ProblemError("unavailable", "the key file cannot be read; see the server's log") from None
+            raise ProblemError("unavailable", "the key file cannot be read; see the log of forge serve") from None
         if found is None:
             what = "this key is not, or no longer, known here" if asked.header("authorization") else "key required"
             refused = ProblemError("unauthorized", f"{what}: Authorization: Bearer KEY", field="Authorization")
@@ -516,7 +516,7 @@ def _refuse_broken(followed: Following) -> None:
     if isinstance(followed.problem, ForgeError):
         raise followed.problem
     if followed.problem is not None:
-        detail = f"the run {followed.id} cannot be read; see the server's log"
+        detail = f"the run {followed.id} cannot be read; see the log of forge serve"
         raise ProblemError("internal", detail, run=followed.id)
 
 

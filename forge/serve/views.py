@@ -89,7 +89,7 @@ def journal_view(journal: Journal) -> Journal:
     return replace(journal, header=header, entries=entries)
 
 
-_LOGGED = "the server's log says more"
+_LOGGED = "see the log of forge serve"
 _NO_TOOLS = f"no tools; {_LOGGED}"
 
 
@@ -104,7 +104,7 @@ def _public(value: T) -> T:
             what = f"{kind.replace('_', ' ')}{f' {status}' if status else ''}"
             return replace(value, detail=f"{what}; {_LOGGED}", body="")
         case events.ModelFailed(attempts=attempts) if attempts:
-            return replace(value, problem=f"the model's server gave no usable answer; {_LOGGED}")
+            return replace(value, problem=f"no reply from the model; {_LOGGED}")
         case events.SummaryFailed():
             return replace(value, problem=_LOGGED)
         case events.FellBack():

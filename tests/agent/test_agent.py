@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from returns.result import Failure
 
-from forge import Limits, Workflow, replay, tool
+from forge import Limits, Workflow, replay, run_sync, tool
 from forge.agent import Agent
 from forge.agent.memory import Fact, Facts, InProcessStore, Session
 from forge.errors import DefinitionError, ForgeError, MaxIterationsError
@@ -106,6 +106,18 @@ def test_an_end_without_words_is_corrected(bad: Line, said: str) -> None:
     agent, _ = helper(bad, call("task_completion", result="ok"))
     assert agent.process_sync("Go.").unwrap().value == "ok"
     assert any(said in text for text in told(agent.state))
+
+
+def test_a_tool_of_ones_own_that_asks_an_empty_question_is_corrected() -> None:
+    @tool
+    def ask_user(question: str) -> NeedsInput:
+        """Ask the user."""
+        return NeedsInput(question=question)
+
+    model = Scripted([call("ask_user", question=" "), call("ask_user", question="Which?")])
+    ended = run_sync(Workflow("asking", tools=[ask_user], terminal_tool="ask_user"), "Go.", backend=model)
+    assert ended.unwrap().outcome == NeedsInput(question="Which?")
+    assert b"question is empty" in model.requests[1]
 
 
 def test_the_task_is_complete_when_the_check_says_so() -> None:

@@ -1,6 +1,7 @@
 """The HTTP interpreter against a real server process that misbehaves."""
 
 import asyncio
+import errno
 import ssl
 from collections.abc import Iterator
 
@@ -12,7 +13,7 @@ from forge import run_sync
 from forge.backends import Local, Server, named
 from forge.connection import Connection
 from forge.errors import ForgeError
-from forge.interpreters.http import Http
+from forge.interpreters.http import Http, fault_of
 from stages.effect import Fault, Replied, Request, Send, Undelivered, Usage
 from stages.halt import BackendFailed
 from stages.retry import Backoff
@@ -122,6 +123,13 @@ def test_a_refusal_in_a_page_is_told_without_the_page(server: str) -> None:
     found, _ = fault(f"{server}/page")
     assert "answered 501: a web page. Is this the address of a model's server?" in found.detail
     assert "<" not in found.detail
+
+
+def test_a_refused_connection_says_so_although_the_host_has_several_addresses() -> None:
+    error, tried = httpx.ConnectError("All connection attempts failed"), OSError("All connection attempts failed")
+    tried.__cause__ = ExceptionGroup("", [ConnectionRefusedError(errno.ECONNREFUSED, "Connect call failed ('::1', 9)")])
+    error.__cause__ = tried
+    assert "x: Connection refused. Is the server" in fault_of(error, "x", None).detail
 
 
 def test_silence_is_a_timeout(server: str) -> None:

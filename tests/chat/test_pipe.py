@@ -74,8 +74,15 @@ def test_a_halt_is_told_and_the_next_line_goes_on_and_the_code_is_1(tmp_path: Pa
     (tmp_path / "till.py").write_text(AGENT)
     done = chat(tmp_path, "Hi.\nAre you there?\n", "till.py:failing")
     assert (done.returncode, done.stderr) == (1, "")
-    assert "   halted  the model's server cannot be reached" in done.stdout
+    assert "   halted  no reply from the model: nobody" in done.stdout
     assert done.stdout.splitlines()[-1] == "   answer  Here again."
+
+
+def test_after_undo_nothing_is_left_to_continue(tmp_path: Path) -> None:
+    with scripted_server(tmp_path, [completion("Hello."), completion("Fine.")]) as address:
+        options = ("--no-tools", "--backend", address, "--mode", "native", "--no-probe")
+        done = chat(tmp_path, "Hi.\nHow are you?\n/undo\n/continue\n/undo\n/continue\n", *options)
+    assert done.stdout.count("there is nothing to continue") == 2
 
 
 def test_a_fact_is_known_in_the_next_conversation_until_it_is_forgotten(tmp_path: Path) -> None:
@@ -159,7 +166,10 @@ def test_nobody_can_approve_in_a_pipe(tmp_path: Path) -> None:
         (["nothing.py:agent", "--model", "x"], "there is no file nothing.py"),
         (["."], ". is a folder; forge chat works in the current one"),
         (["till.py:paying", "--resume"], "there is no conversation in this folder to resume"),
-        (["--backend", "http://127.0.0.1:1"], "cannot connect to http://127.0.0.1:1"),
+        (
+            ["--backend", "http://127.0.0.1:1"],
+            "cannot connect to http://127.0.0.1:1/props: Connection refused. Is the server running?",
+        ),
     ],
 )
 def test_what_is_wrong_is_told_before_anything_is_read(tmp_path: Path, words: list[str], says: str) -> None:

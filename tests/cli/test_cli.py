@@ -95,7 +95,8 @@ def test_no_command_is_wrong_use() -> None:
         ("doctor --wrte x http://127.0.0.1:1", "Did you mean --write?"),
         ("run flow.py Go. --backend local --zzz", "unrecognized arguments: --zzz\n"),
         ("eval run --no-probe", "unrecognized arguments: --no-probe\n"),
-        ("runs events 7f3a", "required: RUN; write forge runs events workflow RUN\n"),
+        ("runs events 7f3a", "required: RUN; write forge runs events WORKFLOW RUN\n"),
+        ("run orders.py", "write forge run WORKFLOW MESSAGE --backend BACKEND\n"),
         ("demo --order A-18", "there is no order 'A-18'; there are: A-17, B-42, C-08, D-33. Did you mean A-17?"),
     ],
 )

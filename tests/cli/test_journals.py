@@ -57,7 +57,7 @@ def test_a_replay_shows_every_state_and_event_and_runs_nothing(folder: Path) -> 
     done = forge(folder, "replay", "run.jsonl", "--workflow", "flow.py:workflow")
     assert done.returncode == 0, done.stderr
     for part in (
-        *("desk  scripted, native", "state 0  ready", "turn 1 ", "said  Hm.", "nudge  Your reply was plain text"),
+        *("desk  scripted, native", "state 0  ready", "turn 1 ", "said  Hm.", "corrected  Your reply was plain text"),
         *("[rescued: fenced]", "result  7", "state 13  done", "done  finish returned"),
     ):
         assert part in done.stdout, done.stdout
@@ -133,7 +133,7 @@ def test_bisect_against_the_record_alone(folder: Path) -> None:
 def test_ablation_names_the_turns_in_which_a_guardrail_acted(folder: Path) -> None:
     done = forge(folder, "ablate", "run.jsonl", "--workflow", "flow.py:workflow")
     assert done.returncode == 0
-    assert "turn 2, rescue\n       did  runs look" in done.stdout
+    assert "turn 2, rescue\n      with  runs look" in done.stdout
     assert "without  halts (BadReplies)" in done.stdout
     # In a pipe, a line for each.
     assert re.search(r"^rescue: .+; acted in turns 2$", done.stdout, re.MULTILINE)
@@ -157,7 +157,7 @@ def test_a_page_with_the_timeline_on_which_nothing_that_was_said_is_markup(folde
     assert {*re.findall(r"<(\w+)", page)} == {*tags.split()}
     assert "http" not in page.replace("http-equiv", "")
     assert "\u202e" not in page
-    for part in ("Turn 1", "Turn 3", 'class="nudge"', 'class="runs"', "&lt;script&gt;", 'class="done"'):
+    for part in ("Turn 1", "Turn 3", 'class="corrected"', 'class="runs"', "&lt;script&gt;", 'class="done"'):
         assert part in page
 
 

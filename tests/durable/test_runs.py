@@ -190,7 +190,7 @@ async def test_a_start_under_an_id_is_one_run(tmp_path: Path) -> None:
 async def test_a_run_whose_model_was_not_reached_has_no_journal(tmp_path: Path) -> None:
     async with durable.worker(till, database=tmp_path / "runs.db", backend="http://127.0.0.1:1") as runs:
         run = await runs.start(till, "Pay order A")
-        assert "cannot be reached" in str((await runs.result(run)).failure())
+        assert "no reply from the model" in str((await runs.result(run)).failure())
         with pytest.raises(RunError, match="it has not reached its model") as error:
             await runs.journal(run)
         assert error.value.kind == "wrong-state"

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import pty
+import re
 import signal
 import sys
 import threading
@@ -22,7 +23,7 @@ from forge.proxy.passage import Passage, summary_line
 from stages.effect import Usage
 from tests.proxy.test_cli import ROOT, address
 from tests.proxy.test_proxy import asked
-from tests.scripted_model import ScriptedModel, completion, whole
+from tests.scripted_model import ScriptedModel, completion, hanging, whole
 
 NOTES = Notes(
     outcome="retried",
@@ -39,6 +40,21 @@ def test_a_line_tells_what_was_rescued_and_retried() -> None:
     said = "(retried; rescued look (bare); retried 2 times for lok, a text)"
     assert summary_line(PASSAGE) == f"POST /chat/completions 200 1234 ms 1100+7 tokens {said}"
     assert summary_line(replace(PASSAGE, notes=Notes(), status=404)) == "POST /chat/completions 404 1234 ms"
+
+
+async def test_a_line_says_that_the_client_disconnected() -> None:
+    seen = list[Passage]()
+    async with (
+        ScriptedModel(hanging()) as model,
+        aiohttp.ClientSession() as session,
+        ProxyServer(named(model.url, profile="llama-server"), ProxyOptions(port=0), seen.append) as proxy,
+    ):
+        asking = asyncio.create_task(session.post(f"{proxy.url}/v1/chat/completions", json=asked()))
+        await model.came.wait()
+        asking.cancel()
+        await model.left.wait()
+    (line,) = map(summary_line, seen)
+    assert re.fullmatch(r"POST /chat/completions - \d+ ms \(the client disconnected\)", line)
 
 
 @pytest.mark.parametrize(

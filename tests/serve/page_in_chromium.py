@@ -113,7 +113,7 @@ def test_a_run_that_lost_its_model_is_retried_and_other_tabs_show_it(
 ) -> None:
     start(opened, "Look away from A-17")
     expect(state(opened)).to_have_text("Halted")
-    expect(opened.locator("#turns .end.bad")).to_contain_text("cannot be reached: unreachable")
+    expect(opened.locator("#turns .end.bad")).to_contain_text("no reply from the model: unreachable")
     with shown(browser, serving.url) as other:
         other.goto(opened.url)
         expect(state(other)).to_have_text("Halted")

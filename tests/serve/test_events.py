@@ -45,11 +45,15 @@ FAULT = Fault(kind="status", detail=f"http://host answered 500: {SECRET}", statu
         (events.RunHalted(halt=BadReplies(attempts=2, problem="no call", raw="x" * 300 + SECRET)), ("in 2 attempts",)),
         (
             events.BackendReplaced(halt=BackendFailed(fault=FAULT, attempts=3)),
-            ("explanation", "no usable answer (tried 3 times): status 500"),
+            ("explanation", "no reply from the model (tried 3 times): status 500"),
+        ),
+        (
+            events.RunHalted(halt=BackendFailed(fault=Fault(kind="unreachable", detail=SECRET), attempts=1)),
+            ("no reply from the model: unreachable; see the log of forge serve",),
         ),
         (events.HeldBack(turn=1, tools=("pay",), by="repeats"), ('"explanation":',)),
         (deltas.Retry(fault=FAULT, attempt=1, seconds=0.5), ("status 500",)),
-        (events.ModelFailed(turn=1, problem=FAULT.detail, attempts=1), ("gave no usable answer",)),
+        (events.ModelFailed(turn=1, problem=FAULT.detail, attempts=1), ("no reply from the model",)),
         (events.ModelFailed(turn=1, problem="the run was cut short"), ("the run was cut short",)),
         (events.SummaryFailed(problem=f"it did not come: {FAULT.detail}"), ("The summary cannot be used",)),
         (events.FellBack(reason=FAULT.detail), ("Tools are now in the prompt",)),

@@ -99,7 +99,7 @@ def test_what_the_models_server_said_is_told_to_the_log_alone(
     run = client.post("/v1/runs", json={**QUICK, "message": "Go away"}).json()
     where = f"/v1/runs/{run['id']}"
     assert (run["state"], run["reason"]) == ("halted", "backend_failed")
-    assert run["problem"] == "the model's server gave no usable answer: status 400; the server's log says more"
+    assert run["problem"] == "no reply from the model: status 400; see the log of forge serve"
     journal = client.get(f"{where}/journal").content
     (tmp_path / "run.jsonl").write_bytes(journal)
     assert isinstance(replay(tmp_path / "run.jsonl", quick).failure().halt, BackendFailed)

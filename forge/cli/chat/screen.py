@@ -71,16 +71,19 @@ def followed_by(screen: Screen, stamped: Stamped) -> tuple[Screen, tuple[Printed
 
 _SHOWN = {
     "approval": LINE,
-    "compact": LINE,
+    "corrected": 140,
     "done": LINE,
     "halted": LINE,
     "heard": LINE,
-    "nudge": 120,
     "retry": LINE,
     "runs": LINE,
+    "shortened": LINE,
     "warning": LINE,
 }
 """The rows of a run that a chat shows, with the maximum characters of each; it has its own rows for other labels."""
+
+_FOR_THE_MODEL = ("corrected", "warning")
+"""Rows whose text addresses the model as "you", which a person would take for themselves."""
 
 _FOLDED = 60
 """Maximum characters to show of reasoning."""
@@ -133,7 +136,8 @@ def _of_a_run(event: events.Event | Delta) -> Iterator[LabelledText]:
     """The rows that `forge run` would print, without those that a chat does not show."""
     for row in rows(event):
         if row.label in _SHOWN:
-            yield from lines(row, _SHOWN[row.label])
+            text = f"the model was told: {unmarked(row.text)}" if row.label in _FOR_THE_MODEL else row.text
+            yield from lines(replace(row, text=text), _SHOWN[row.label])
 
 
 def _returned(screen: Screen, results: tuple[CallResult, ...]) -> Iterator[LabelledText]:
@@ -150,10 +154,10 @@ def _returned(screen: Screen, results: tuple[CallResult, ...]) -> Iterator[Label
 # Answers to commands, as rows. Pure.
 
 _KEYS = {
-    "Enter": "send; while the agent works, it reads it with the next tool results",
-    "Alt-Enter": "a new line",
+    "Enter": "send; the agent reads a message sent while it works with the next tool results",
+    "Alt-Enter": "insert a newline",
     "Ctrl-C": "cancel the current work; twice on an empty line: exit",
-    "Ctrl-D": "end",
+    "Ctrl-D": "exit",
     "Up, Ctrl-R": "search the input history",
 }
 
@@ -218,11 +222,14 @@ def context_rows(agent: Agent) -> Iterator[LabelledText]:
     if use is not None:
         of = f" of {use.limit:,} tokens ({use.used * 100 // use.limit} %)" if use.limit else " tokens"
         yield LabelledText("prompt", f"about {use.used:,}{of}")
-        yield LabelledText("", f"{use.system:,} system prompt, {use.tools:,} tools, {use.messages:,} conversation")
+        # The sections are estimates made before the model is known: only their shares are right.
+        rate = use.system / max(1, sum(section.tokens for section in agent.sections))
+        parts = ", ".join(f"{section.name} {section.tokens * rate:,.0f}" for section in agent.sections)
+        yield LabelledText("", f"{use.system:,} system prompt{f' ({parts})' if parts else ''}")
+        yield LabelledText("", f"{use.tools:,} tools and the chat template's own text")
+        yield LabelledText("", f"{use.messages:,} conversation")
     else:
         yield LabelledText("prompt", "known after your next message")
-    for section in agent.sections:
-        yield LabelledText("", f"{section.tokens:,} of the system prompt: {section.name}")
 
 
 def resumed_rows(name: str, state: State | None) -> Iterator[Printed]:

@@ -4,10 +4,11 @@ import re
 
 from msgspec import Struct
 
+from stages.effect import Said
 from stages.memory import branched
 from stages.message import Kind, Message, User
 from stages.options import did_you_mean
-from stages.state import State
+from stages.state import Done, State
 
 # Slash commands as values. Pure.
 
@@ -102,7 +103,10 @@ def taken_back(state: State) -> TakenBack | None:
     first = at
     while first and _said(history[first - 1], Kind.REMEMBERED):
         first -= 1
-    return TakenBack(branched(state, first), history[at].text)
+    left = branched(state, first)
+    if not (left.history and _said(left.history[-1], Kind.USER_INPUT)):
+        left = left.to(Done(outcome=Said(text="")))  # nothing is unanswered, so there is nothing to continue
+    return TakenBack(left, history[at].text)
 
 
 def _said(message: Message, kind: Kind) -> bool:

@@ -15,7 +15,7 @@ const NUDGES = {
   step_nudge: "a required step is missing",
   prerequisite_nudge: "another tool comes first",
   retry_nudge: "it was asked to try again",
-  provenance_nudge: "a value has no source",
+  provenance_nudge: "it only repeated a call that it was shown",
 };
 const LIVE = 300; // milliseconds: a reply that took longer than this to arrive is not a replay
 
