@@ -294,9 +294,9 @@ def later_with(extra: str, package: str, modules: Mapping[str, Iterable[str]]) -
     return attribute
 
 
-def quantity(number: int, thing: str) -> str:
-    """`1 model call`, `2 model calls`."""
-    return f"{number} {thing}{'' if number == 1 else 's'}"
+def quantity(number: float, thing: str) -> str:
+    """`1 model call`, `2 model calls`, `0.5 seconds`."""
+    return f"{number if isinstance(number, int) else f'{number:g}'} {thing}{'' if number == 1 else 's'}"
 
 
 def as_error(halt: Halt, state: State) -> ForgeError:

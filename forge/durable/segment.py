@@ -43,7 +43,7 @@ from forge.durable.records import (
     unpacked,
     written,
 )
-from forge.errors import BackendError, ForgeError
+from forge.errors import BackendError, ForgeError, quantity
 from forge.journal.definition import definition_of
 from forge.journal.records import Recorded, SentPart, shortened
 from forge.outcome import Finished, Halted
@@ -305,7 +305,9 @@ class Performing:
             return Unanswered(digest=question.digest, reason=_NOT_ASKED)
         if self._answer is not None and self._answer.digest == question.digest:
             return self._answer
-        return Unanswered(digest=question.digest, reason=f"nobody answered within {self._segment.within:g} seconds")
+        return Unanswered(
+            digest=question.digest, reason=f"nobody answered within {quantity(self._segment.within, 'second')}"
+        )
 
     def _asks(self) -> bool:
         phase = self._state.phase
