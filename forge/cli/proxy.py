@@ -197,8 +197,11 @@ async def _serve(backend: Backend, options: ProxyOptions, display: "Display", lo
 
         if isinstance(options.policy, Path) and hasattr(signal, "SIGHUP"):
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)
-        waits = f"stopping: waiting up to {quantity(options.grace, 'second')} for {{}}; a second signal aborts"
-        stop = Stopping(partial(end, waits), partial(end, "stopped; {} aborted"))
+
+        def wait() -> None:
+            end(f"stopping: waiting up to {quantity(options.grace, 'second')} for {{}}; {stop.again}")
+
+        stop = Stopping(wait, partial(end, "stopped; {} aborted"))
         with handling(stop):
             print(f"forge proxy: OpenAI clients {proxy.url}/v1, Anthropic clients {proxy.url}", flush=True)
             display.start(json_lines if log_format == "json" else plain_lines)

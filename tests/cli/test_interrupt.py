@@ -110,6 +110,7 @@ def test_a_run_is_cancelled_and_the_line_that_is_printed_goes_on_with_it(
         told, errors = process.communicate()
     assert (process.returncode, errors) == (128 + number, "")
     assert "halted  cancelled after 1 model call" in told
+    assert ("press Ctrl-C again to abort" in told) is (number == signal.SIGINT)
     assert 'Outcome unknown: pay {"amount":5} was started and may have taken effect.' in told
     command = resume_line(told)
     assert command[:6] == ["forge", "resume", "flow.py", "run.jsonl", "--backend", model]
