@@ -257,7 +257,7 @@ def explain(halt: Halt) -> str:
         case halts.JournalFailed(problem=problem):
             return f"{problem}. The run was stopped because its next steps could not be recorded"
         case halts.Cancelled(turns=turns):
-            return f"cancelled after {quantity(turns, 'model call')}"
+            return f"cancelled in turn {turns}" if turns else "cancelled before the first model call"
         case _:
             assert_never(halt)
 
