@@ -66,7 +66,8 @@ class View:
             facts = f"   prompt about {event.prompt_tokens:,}{room} tokens, model calls left: {event.calls_left}"
             heading = Text.assemble((f"turn {event.turn}", "bold"), (facts, "dim"))
             self.console.print(heading, soft_wrap=not self.console.is_terminal)
-        if isinstance(event, events.Connected):
+        # A run that is resumed may do more before it needs its model.
+        if not isinstance(event, events.RunStarted | events.MessageAdded):
             self._connecting = ""
         # Only while a server is waited for: tools print, and questions are asked, where the spinner would be.
         if self._connecting or (self._live and self._screen.asked):
