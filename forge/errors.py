@@ -239,9 +239,9 @@ def explain(halt: Halt) -> str:
             tried = f" (tried {attempts} times)" if attempts > 1 else ""
             trouble = "cannot be reached" if fault.kind == "unreachable" else "gave no usable answer"
             return f"the model's server {trouble}{tried}: {fault.detail}"
-        case halts.OutcomeUnknown(tool=tool, arguments=arguments, reason=reason):
+        case halts.OutcomeUnknown(tool=tool, arguments=arguments, why=why, reason=reason):
             return (
-                f"{tool} {arguments} was started, and its outcome is unknown"
+                f"{tool} {arguments} was started, and its outcome is unknown{f': {why}' if why else ''}"
                 f"{f' ({reason})' if reason else ''}. Find out whether it took effect, then {_WITH_SOMEBODY}"
             )
         case halts.ApprovalNeeded(tool=tool, arguments=arguments, reason=reason):

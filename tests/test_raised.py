@@ -91,6 +91,8 @@ def test_what_a_tool_raises_while_its_time_out_cancels_it_is_logged_and_the_caus
     workflow = Workflow("bank", tools=[transfer], terminal_tool="transfer")
     halted = run_sync(workflow, "Go.", backend=Scripted([call("transfer", account=SECRET)])).failure()
     assert isinstance(halted.halt, OutcomeUnknown)
+    why = "its outcome is unknown: it took longer than its 0.01 seconds (nobody is there to ask). Find out whether"
+    assert why in str(halted)
     assert isinstance(halted.__cause__, ConnectionError)
     text = logged(caplog)
     assert "the tool transfer raised ConnectionError\nTraceback" in text

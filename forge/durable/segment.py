@@ -53,13 +53,11 @@ from forge.runtime.reaching import counted
 from forge.runtime.watching import Raised, Watching, interpreting
 from forge.workflow.turn import turn_on
 from forge.workflow.workflow import Workflow
-from stages import nudges
 from stages.deliver import interrupt
 from stages.effect import (
     Ask,
     Effect,
     Execute,
-    InDoubt,
     Outcome,
     Request,
     Results,
@@ -67,6 +65,7 @@ from stages.effect import (
     Unanswered,
 )
 from stages.events import Event, MessageAdded, ModelFailed, RunFinished, RunHalted, Stamped, ToolProgressed
+from stages.execution import unknown_result
 from stages.halt import BackendFailed
 from stages.saved import load, save
 from stages.state import Awaiting, State
@@ -343,8 +342,7 @@ async def _step(name: str, act: Callable[[], Coroutine[object, object, str]]) ->
 
 
 def _unknown(effect: Execute) -> Results:
-    reasons = ((call.id, nudges.in_doubt(call.name, _DIED)) for call in effect.calls)
-    return Results(results=tuple(InDoubt(call_id=call_id, reason=reason) for call_id, reason in reasons))
+    return Results(results=tuple(unknown_result(call, _DIED) for call in effect.calls))
 
 
 def _end(result: Result[Finished, Halted]) -> SegmentEnd:

@@ -35,7 +35,6 @@ from stages.effect import (
     Execute,
     Failed,
     HandOff,
-    InDoubt,
     NeedsInput,
     Paused,
     Results,
@@ -45,7 +44,7 @@ from stages.effect import (
     Unresolved,
 )
 from stages.events import ToolProgressed
-from stages.execution import idempotency_key
+from stages.execution import idempotency_key, unknown_result
 from stages.message import ToolCall
 from stages.repair.decoding import nested, sound
 from stages.tool import RESULT_LIMIT, ToolSpec
@@ -335,13 +334,13 @@ class Tools:
             why = str(overdue) if stopped else f"{overdue}; it cannot be stopped and may still be running"
             if tool.spec.retriable:
                 return Failed(call_id=call.id, error="TimeoutError", message=f"{call.name} {why}")
-            return InDoubt(call_id=call.id, reason=nudges.in_doubt(call.name, f"it {why}"))
+            return unknown_result(call, f"it {why}")
         except ToolOutcomeUnknown as unknown:
             # The tool itself does not know the outcome.
             told = failed(call.id, unknown, tool.spec.result_limit)
             if tool.spec.retriable:
                 return told
-            return InDoubt(call_id=call.id, reason=nudges.in_doubt(call.name, told.message))
+            return unknown_result(call, told.message)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():

@@ -20,9 +20,10 @@ from forge.runtime.emitter import Emitter
 from forge.runtime.runs import Recording, driven, recorded
 from forge.runtime.watching import Watching, emitting
 from forge.workflow.workflow import Workflow
-from stages import events, nudges
+from stages import events
 from stages.deliver import asking_again
-from stages.effect import Effect, Execute, InDoubt, Outcome, Replied, Results, Send, Unanswered, Undelivered
+from stages.effect import Effect, Execute, Outcome, Replied, Results, Send, Unanswered, Undelivered
+from stages.execution import unknown_result
 from stages.state import Awaiting, Done, State
 
 _R = TypeVar("_R")
@@ -153,9 +154,7 @@ def _careful(interpret: Interpreter, pending: Recorded | None) -> Interpreter:
         begun, doubtful = doubtful, None
         if begun is None or begun != effect:
             return await interpret(effect)
-        return Results(
-            results=tuple(InDoubt(call_id=c.id, reason=nudges.in_doubt(c.name, _CRASHED)) for c in begun.calls)
-        )
+        return Results(results=tuple(unknown_result(call, _CRASHED) for call in begun.calls))
 
     return perform
 

@@ -269,7 +269,11 @@ def test_a_call_in_doubt_is_reported_and_not_made_again(tmp_path: Path) -> None:
 
 
 UNKNOWN = OutcomeUnknown(
-    tool="pay", arguments='{"amount":5}', call_id="call_000000001", reason="nobody is there to ask"
+    tool="pay",
+    arguments='{"amount":5}',
+    call_id="call_000000001",
+    why="the program ended before its result came",
+    reason="nobody is there to ask",
 )
 
 
@@ -611,7 +615,7 @@ def test_a_saved_state_remembers_what_a_cancellation_left_in_doubt() -> None:
     ended = asyncio.run(go())
     assert paid == ["paid"]
     assert "the run was interrupted before its result came" in answers(ended)[0]
-    assert ended.halt == UNKNOWN
+    assert ended.halt == replace(UNKNOWN, why="the run was interrupted before its result came")
 
 
 # --- From a state, with another server, or after nobody knows what
