@@ -248,11 +248,14 @@ def _show(console: Console, run: Run) -> None:
         console.show(LabelledText("retry", f"forge runs retry {run.id}"))
     if (asks := run.question) is None:
         return
-    console.show(LabelledText("asks", printable(f"may {asks.call.name} {asks.call.arguments} run?")))
-    if (unsure := asks.in_doubt) is not None:
+    question, unsure = f"may {asks.call.name} {asks.call.arguments} run?", asks.in_doubt
+    if unsure is not None:
         why = f" ({unsure.why})" if unsure.why else ""
-        sentence = f"{unsure.name} {unsure.arguments} was started, and its outcome is unknown{why}; did it happen?"
+        sentence = f"{unsure.name} {unsure.arguments} was started, and its outcome is unknown{why}"
         console.show(LabelledText("unknown", printable(sentence)))
+        again = asks.call.arguments == unsure.arguments
+        question = f"did it happen? If not, {'it' if again else f'{asks.call.name} {asks.call.arguments}'} runs now"
+    console.show(LabelledText("asks", printable(question)))
     console.show(LabelledText("digest", asks.digest))
     ways = ("--happened [RESULT]", "--did-not-happen") if unsure is not None else ("--approve", "--reject REASON")
     for way in ways:
