@@ -238,9 +238,9 @@ def explain(halt: Halt) -> str:
         case halts.BackendFailed(fault=fault, attempts=attempts):
             tried = f" (tried {attempts} times)" if attempts > 1 else ""
             return f"no reply from the model{tried}: {fault.detail}"
-        case halts.OutcomeUnknown(tool=tool, arguments=arguments, reason=reason):
+        case halts.OutcomeUnknown(tool=tool, arguments=arguments, why=why, reason=reason):
             return (
-                f"{tool} {arguments} was started, and its outcome is unknown"
+                f"{tool} {arguments} was started, and its outcome is unknown{f': {why}' if why else ''}"
                 f"{f' ({reason})' if reason else ''}. Find out whether it took effect, then {_WITH_SOMEBODY}"
             )
         case halts.ApprovalNeeded(tool=tool, arguments=arguments, reason=reason):
@@ -256,7 +256,7 @@ def explain(halt: Halt) -> str:
         case halts.JournalFailed(problem=problem):
             return f"{problem}. The run was stopped because its next steps could not be recorded"
         case halts.Cancelled(turns=turns):
-            return f"cancelled after {quantity(turns, 'model call')}"
+            return f"cancelled in turn {turns}" if turns else "cancelled before the first model call"
         case _:
             assert_never(halt)
 
@@ -293,9 +293,9 @@ def later_with(extra: str, package: str, modules: Mapping[str, Iterable[str]]) -
     return attribute
 
 
-def quantity(number: int, thing: str) -> str:
-    """`1 model call`, `2 model calls`."""
-    return f"{number} {thing}{'' if number == 1 else 's'}"
+def quantity(number: float, thing: str) -> str:
+    """`1 model call`, `2 model calls`, `0.5 seconds`."""
+    return f"{number if isinstance(number, int) else f'{number:g}'} {thing}{'' if number == 1 else 's'}"
 
 
 def as_error(halt: Halt, state: State) -> ForgeError:

@@ -30,6 +30,7 @@ from stages.execution import (
     settled_outcome,
     unanswered_calls,
     unknown_outcomes_after,
+    unknown_result,
     with_exchange,
 )
 from stages.halt import ApprovalNeeded, BackendFailed, Halt, OutcomeUnknown
@@ -82,9 +83,8 @@ def _answered(state: State, phase: Awaiting, outcome: Outcome) -> Result[State, 
             call, unsure, reason = effect.call, effect.in_doubt, outcome.reason
             if unsure is None:
                 return Failure(ApprovalNeeded(tool=call.name, arguments=call.arguments, reason=reason))
-            return Failure(
-                OutcomeUnknown(tool=unsure.name, arguments=unsure.arguments, call_id=unsure.id, reason=reason)
-            )
+            tool, arguments, why = unsure.name, unsure.arguments, unsure.why
+            return Failure(OutcomeUnknown(tool=tool, arguments=arguments, call_id=unsure.id, why=why, reason=reason))
         case _:
             problem = f"{type(outcome).__name__} does not answer the {type(effect).__name__} that is awaited"
             if isinstance(effect, Send):
@@ -189,7 +189,7 @@ def cut_short(call: ToolCall, awaited: Effect | None) -> CallResult:
         return NotRun(call_id=call.id, reason=f"{call.name}: {_NOT_STARTED}")
     if awaited.retriable:
         return NotRun(call_id=call.id, reason=f"{call.name}: {_NOT_READ}")
-    return InDoubt(call_id=call.id, reason=nudges.in_doubt(call.name, _NOT_READ))
+    return unknown_result(call, _NOT_READ)
 
 
 def _with_answer(batch: Batch, ask: Ask) -> Batch:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from msgspec import Raw, Struct, field
 
-from stages.message import Kind, ToolCall
+from stages.message import Kind, ToolCall, UnknownCall
 from stages.options import Options
 
 
@@ -157,7 +157,7 @@ class Ask(Struct, frozen=True, kw_only=True, gc=False, tag="ask"):
 
     call: ToolCall
     digest: str
-    in_doubt: ToolCall | None = None
+    in_doubt: UnknownCall | None = None
     problem: str = ""
 
 
@@ -284,10 +284,11 @@ class NotRun(Struct, frozen=True, kw_only=True, gc=False, tag="not_run"):
 
 
 class InDoubt(Struct, frozen=True, kw_only=True, gc=False, tag="in_doubt"):
-    """The call was started and may have taken effect; `reason` is a sentence for the model."""
+    """The call was started and may have taken effect; `reason` is a sentence for the model, `why` the cause in it."""
 
     call_id: str
     reason: str
+    why: str = ""
 
 
 class Refused(Struct, frozen=True, kw_only=True, gc=False, tag="refused"):

@@ -28,7 +28,7 @@ from stages.effect import (
     Undelivered,
 )
 from stages.halt import Halt
-from stages.message import History, Kind, Message, Tool, ToolCall, User, is_nudge, is_user_input
+from stages.message import History, Kind, Message, Tool, ToolCall, UnknownCall, User, is_nudge, is_user_input
 from stages.offer import why_held
 from stages.reasoning import split_reasoning
 from stages.state import (
@@ -119,7 +119,7 @@ class ApprovalAsked(Struct, frozen=True, kw_only=True, tag="approval_asked"):
     """
 
     call: ToolCall
-    in_doubt: ToolCall | None = None
+    in_doubt: UnknownCall | None = None
     problem: str = ""
 
 

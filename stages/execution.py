@@ -25,7 +25,7 @@ from stages.effect import (
     Succeeded,
     Unresolved,
 )
-from stages.message import Kind, Message, Status, Tool, ToolCall, User, call_id
+from stages.message import Kind, Message, Status, Tool, ToolCall, UnknownCall, User, call_id
 from stages.nudges import after_answer
 from stages.objection import Objection, render
 from stages.order import Use, judged_by
@@ -47,7 +47,7 @@ def call_digest(call: ToolCall) -> str:
 
 
 def question(
-    call: ToolCall, in_doubt: ToolCall | None = None, problem: str = "", answered: Collection[str] = ()
+    call: ToolCall, in_doubt: UnknownCall | None = None, problem: str = "", answered: Collection[str] = ()
 ) -> Ask:
     """The question whether this call may run. `answered`: the digests of the questions of its batch that were answered.
 
@@ -311,7 +311,7 @@ def edit_accepted(state: State, phase: Edited) -> State:
     If it was started before, with other arguments, it gets another id: its outcome stays unknown under the old one.
     """
     batch, old, call = phase.batch, phase.ask.call, _edited_call(phase)
-    if old in state.ledger.in_doubt and call_digest(call) != call_digest(old):
+    if old.id in {known.id for known in state.ledger.in_doubt} and call_digest(call) != call_digest(old):
         state = state.note(ids=state.ledger.ids + 1)
         call = replace(call, id=call_id(state.ledger.ids))
     said = replace(batch.said, calls=tuple(call if c.id == old.id else c for c in batch.calls))
@@ -357,17 +357,23 @@ def without_unknown_results(batch: Batch, calls: tuple[ToolCall, ...]) -> Batch:
     return replace(batch, results=tuple(r for r in batch.results if not (isinstance(r, InDoubt) and r.call_id in ids)))
 
 
+def unknown_result(call: ToolCall, why: str) -> InDoubt:
+    """The result of a call that was started and may have taken effect; `why` says what happened."""
+    return InDoubt(call_id=call.id, reason=nudges.in_doubt(call.name, why), why=why)
+
+
 def unknown_outcomes_after(
-    before: tuple[ToolCall, ...], batch: Batch, results: tuple[CallResult, ...]
-) -> tuple[ToolCall, ...]:
+    before: tuple[UnknownCall, ...], batch: Batch, results: tuple[CallResult, ...]
+) -> tuple[UnknownCall, ...]:
     """The calls with an unknown outcome after these results; a success settles an earlier call that was the same."""
     if not before and InDoubt not in map(type, results):
         return ()
     calls = {call.id: call for call in batch.calls}
     for result in results:
         match result:
-            case InDoubt(call_id=call_id):
-                before = (*(known for known in before if known.id != call_id), calls[call_id])
+            case InDoubt(call_id=call_id, why=why):
+                unknown = UnknownCall(**{**msgspec.structs.asdict(calls[call_id]), "why": why})
+                before = (*(known for known in before if known.id != call_id), unknown)
             case Succeeded(call_id=call_id):
                 before = tuple(known for known in before if call_digest(known) != call_digest(calls[call_id]))
             case _:

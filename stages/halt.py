@@ -88,14 +88,15 @@ class BackendFailed(Struct, frozen=True, kw_only=True, tag="backend_failed"):
 
 
 class OutcomeUnknown(Struct, frozen=True, kw_only=True, tag="outcome_unknown"):
-    """The run cannot continue without a tool that has a call whose outcome is unknown.
+    """The run cannot continue without a tool that has a call whose outcome is unknown, for the reason `why`.
 
-    Only a person can decide: a model would just repeat the call.
+    Only a person can decide: a model would just repeat the call. `reason` says why no person did.
     """
 
     tool: str
     arguments: str
     call_id: str = ""
+    why: str = ""
     reason: str = ""
 
 

@@ -74,6 +74,12 @@ class ToolCall(Struct, frozen=True, kw_only=True, gc=False):
     repairs: tuple[str, ...] = ()
 
 
+class UnknownCall(ToolCall, frozen=True, kw_only=True, gc=False):
+    """A call that was started and may have taken effect. `why` says, for people, why its outcome is unknown."""
+
+    why: str = ""
+
+
 def call_id(number: int) -> str:
     """The id that forge gives to the n-th call of a run, counted from 1.
 

@@ -74,7 +74,8 @@ def waits(run: Sequence[str], others: Sequence[str]) -> str:
 
 def too_many_calls(name: str, most: int) -> str:
     """The call exceeds the maximum number of calls per reply."""
-    return f"{name} was not run: of one reply, the first {most} calls are run. Call it again if it is still needed."
+    run = "first call is" if most == 1 else f"first {most} calls are"
+    return f"{name} was not run: of one reply, the {run} run. Call it again if it is still needed."
 
 
 # How a turn ends, for an agent's system prompt.

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from stages._later import LazyPattern
 from stages.effect import Budget, Price
-from stages.message import FAILURES, Message, Tool, ToolCall, is_user_input, outcome_of
+from stages.message import FAILURES, Message, Tool, UnknownCall, is_user_input, outcome_of
 from stages.options import AtLeastOne, Count, Options, Positive, Seconds
 from stages.order import Use, argument_value, current_successes, judged_tools, obstacle, underused_tools, values_left
 from stages.progress import RepeatPolicy
@@ -366,7 +366,7 @@ def missing_by_call(rules: Rules, ledger: Ledger) -> Callable[[ToolSpec, str | N
     return lambda tool, arguments: tuple([one.tool for one in tool.prerequisites if not is_met(one, arguments)])
 
 
-def unknown_outcome(tool: ToolSpec, ledger: Ledger) -> ToolCall | None:
+def unknown_outcome(tool: ToolSpec, ledger: Ledger) -> UnknownCall | None:
     """The first call of the tool with an unknown outcome, which blocks the tool until a person decides.
 
     None for a tool that is safe to retry because it only reads, or is idempotent.
@@ -413,7 +413,7 @@ def needed_tools(rules: Rules, wanted: Iterable[str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def blocking_unknown_outcome(rules: Rules, state: State) -> ToolCall | None:
+def blocking_unknown_outcome(rules: Rules, state: State) -> UnknownCall | None:
     """A call with an unknown outcome whose tool the run needs in order to end; None if there is none."""
     ledger = state.ledger
     unknown = tuple(call for tool in rules.tools if (call := unknown_outcome(tool, ledger)))

@@ -6,7 +6,7 @@ from stages.budget import charged, out_of_time, over_budget
 from stages.effect import Send, Spending
 from stages.execution import call_digest, question
 from stages.halt import DeadEnd, Halt, OutcomeUnknown
-from stages.message import Assistant, call_id
+from stages.message import Assistant, ToolCall, call_id
 from stages.options import checked
 from stages.pipeline import Stage, on
 from stages.rules import Rules, blocking_unknown_outcome, completed, legal_tools, pending
@@ -47,11 +47,12 @@ def _question(rules: Rules, state: State) -> State | Halt | None:
     needed = blocking_unknown_outcome(rules, state)
     left_open = {call.id for call in ledger.in_doubt if call_digest(call) in ledger.rejected}
     if needed is not None and needed.id in left_open:
-        return OutcomeUnknown(tool=needed.name, arguments=needed.arguments, call_id=needed.id)
+        return OutcomeUnknown(tool=needed.name, arguments=needed.arguments, call_id=needed.id, why=needed.why)
     asked = ledger.in_doubt if rules.calls.in_doubt == "ask" else filter(None, (needed,))
     unsure = next((call for call in asked if call.id not in left_open), None)
     if unsure is None:
         return None
-    again = replace(unsure, id=call_id(ledger.ids + 1))
+    new = call_id(ledger.ids + 1)
+    again = ToolCall(id=new, name=unsure.name, arguments=unsure.arguments, origin=unsure.origin, repairs=unsure.repairs)
     said = Assistant(calls=(again,), turn=ledger.turn)
     return state.note(ids=ledger.ids + 1).to(Awaiting(effect=question(again, unsure), batch=Batch(said=said)))

@@ -40,7 +40,7 @@ from stages.effect import (
     Said,
     Succeeded,
 )
-from stages.message import Assistant, History, Message, Status, ToolCall, size
+from stages.message import Assistant, History, Message, Status, ToolCall, UnknownCall, size
 from stages.tokens import STARTING_RATE, Report, length
 
 # Phases: where a run is in its turn. Each holds the data that the next stage needs.
@@ -374,7 +374,7 @@ class Ledger(Struct, frozen=True, kw_only=True, gc=False):
     summary_failures: tuple[str, ...] = ()
     """Why the last consecutive summaries were unusable."""
     compactions: tuple[Compaction, ...] = ()
-    in_doubt: tuple[ToolCall, ...] = ()
+    in_doubt: tuple[UnknownCall, ...] = ()
     """Calls whose outcome is unknown; their tools are blocked until a person decides."""
     rejected: tuple[str, ...] = ()
     """Digests of rejected calls; forge does not ask about the same call again."""

@@ -109,7 +109,7 @@ def test_a_repr_of_a_backend_says_where_its_model_is_and_no_key() -> None:
 )
 def test_what_failed_last_is_told_as_a_sentence(error: str, told: str) -> None:
     assert told in explain(ToolsFailing(tool="pay", attempts=3, error=error))
-    assert explain(Cancelled(turns=2, completed=())) == "cancelled after 2 model calls"
+    assert explain(Cancelled(turns=2, completed=())) == "cancelled in turn 2"
 
 
 def test_a_failing_property_still_shows_all_of_a_state() -> None:

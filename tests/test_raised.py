@@ -15,7 +15,7 @@ from forge.errors import ToolExecutionError, ToolOutcomeUnknown
 from forge.guardrails import Guardrails
 from forge.interpreters.scripted import Scripted, call, calls
 from forge.journal.redaction import Redact
-from stages.halt import ToolsFailing
+from stages.halt import OutcomeUnknown, ToolsFailing
 from stages.saved import save
 
 BANK = "the bank"
@@ -74,6 +74,30 @@ def test_it_is_logged_with_its_traceback_and_without_the_values_of_the_call(capl
     assert text.index("KeyError: '***'") < text.index("ValueError: no account")
     assert SECRET not in text
     assert "4711" not in text
+
+
+def test_what_a_tool_raises_while_its_time_out_cancels_it_is_logged_and_the_cause_of_the_end(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    @tool(timeout=0.01)
+    async def transfer(account: str) -> str:
+        """Transfer."""
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise ConnectionError(f"lost on the way to {account}") from None
+        return account
+
+    workflow = Workflow("bank", tools=[transfer], terminal_tool="transfer")
+    halted = run_sync(workflow, "Go.", backend=Scripted([call("transfer", account=SECRET)])).failure()
+    assert isinstance(halted.halt, OutcomeUnknown)
+    why = "its outcome is unknown: it took longer than its 0.01 seconds (nobody is there to ask). Find out whether"
+    assert why in str(halted)
+    assert isinstance(halted.__cause__, ConnectionError)
+    text = logged(caplog)
+    assert "the tool transfer raised ConnectionError\nTraceback" in text
+    assert "ConnectionError: lost on the way to ***" in text
+    assert SECRET not in text
 
 
 def test_members_of_a_group_are_logged_too(caplog: pytest.LogCaptureFixture) -> None:

@@ -14,7 +14,7 @@ from msgspec import Raw, Struct
 
 from forge.backends.credentials import keys
 from forge.backends.endpoints import AnthropicCount, RenderedPrompt, TokenList
-from forge.errors import BackendError
+from forge.errors import BackendError, quantity
 from forge.interpreters.http import IDENTITY, fault_of, read_body
 from forge.masking import Hidden
 from stages.effect import Fault
@@ -118,7 +118,8 @@ async def ask(
         return answer
     while answer.status == httpx.codes.SERVICE_UNAVAILABLE and b"Loading model" in answer.body:
         if time.monotonic() > deadline:
-            sentence = f"the server at {url} has been loading its model for {loading:.0f} seconds; look at its log"
+            so_long = quantity(round(loading), "second")
+            sentence = f"the server at {url} has been loading its model for {so_long}; look at its log"
             raise BackendError(sentence, fault=Fault(kind="timeout", detail=sentence))
         await asyncio.sleep(_POLL)
         answer = await _once(client, url, question, seconds)
@@ -131,7 +132,8 @@ async def _once(client: httpx.AsyncClient, url: str, question: bytes | None, sec
     except (httpx.HTTPError, TimeoutError) as error:
         sentence = fault_of(error, url, seconds).detail
         if isinstance(error, TimeoutError | httpx.TimeoutException):
-            sentence = f"{url} did not answer within {seconds:.0f} seconds. Is it stuck, or not a model server?"
+            within = quantity(round(seconds), "second")
+            sentence = f"{url} did not answer within {within}. Is it stuck, or not a model server?"
         raise BackendError(sentence, fault=Fault(kind="unreachable", detail=sentence)) from error
     if answer.unread:
         _log.warning("what %s answered (status %d) is not read: %s", url, answer.status, answer.unread)

@@ -26,7 +26,8 @@ _UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufe00-\u
 def question_lines(effect: Ask, width: int) -> Iterator[str]:
     """The lines of the question, with every argument in full, wrapped to `width` cells."""
     if unsure := effect.in_doubt:
-        yield "This was started before, and its outcome is unknown:"
+        why = f" ({visible(unsure.why)})" if unsure.why else ""
+        yield from chop_cells(f"This was started before, and its outcome is unknown{why}:", width)
         yield from _lines(unsure, width)
     if effect.problem:
         yield from chop_cells(f"These arguments are wrong: {visible(effect.problem)}", width)

@@ -386,7 +386,9 @@ def _durable_verbs(verbs: _Verbs) -> None:
 
     answer = _of_run(verbs, "answer", "answer a run's open question", _ANSWER)
     said = answer.add_mutually_exclusive_group(required=True)
-    said.add_argument("--approve", action="store_true", help="approve the call")
+    said.add_argument(
+        "--approve", action="store_true", help="approve the call, even if an earlier one may have taken effect"
+    )
     said.add_argument("--reject", metavar="REASON", help="reject the call; the model sees the reason")
     said.add_argument(
         "--happened", nargs="?", const="", metavar="RESULT", help="the call with the unknown outcome took effect"
@@ -488,8 +490,8 @@ _RESULT = (
     "waiting for a person."
 )
 _ANSWER = (
-    "Answer a run's open question. A call that needs approval is approved or rejected. If the process died during a "
-    "call, its outcome is unknown: find out whether it took effect, and tell the run."
+    "Answer a run's open question. A call that needs approval is approved or rejected. If a call was cut short, its "
+    "outcome is unknown: find out whether it took effect, and tell the run."
 )
 
 

@@ -241,16 +241,21 @@ def _show(console: Console, run: Run) -> None:
     if run.outcome is not None:
         console.show(LabelledText("done", printable(ending(run.outcome))))
     for call in run.in_doubt:
-        sentence = f"{call.name} {call.arguments} was started and may have taken effect"
+        why = f": {call.why}" if call.why else ""
+        sentence = f"{call.name} {call.arguments} was started and may have taken effect{why}"
         console.show(LabelledText("unknown", printable(sentence)))
     if run.retriable:
         console.show(LabelledText("retry", f"forge runs retry {run.id}"))
     if (asks := run.question) is None:
         return
-    console.show(LabelledText("asks", printable(f"may {asks.call.name} {asks.call.arguments} run?")))
-    if (unsure := asks.in_doubt) is not None:
-        sentence = f"{unsure.name} {unsure.arguments} had been started when the process died; did it happen?"
+    question, unsure = f"may {asks.call.name} {asks.call.arguments} run?", asks.in_doubt
+    if unsure is not None:
+        why = f" ({unsure.why})" if unsure.why else ""
+        sentence = f"{unsure.name} {unsure.arguments} was started, and its outcome is unknown{why}"
         console.show(LabelledText("unknown", printable(sentence)))
+        again = asks.call.arguments == unsure.arguments
+        question = f"did it happen? If not, {'it' if again else f'{asks.call.name} {asks.call.arguments}'} runs now"
+    console.show(LabelledText("asks", printable(question)))
     console.show(LabelledText("digest", asks.digest))
     ways = ("--happened [RESULT]", "--did-not-happen") if unsure is not None else ("--approve", "--reject REASON")
     for way in ways:

@@ -17,7 +17,7 @@ from forge.cli.lines import View
 from forge.cli.options import backend_of, refuse_unwritable
 from forge.cli.parser import Parser
 from forge.cli.progress import downloading
-from forge.cli.run import load_agent, new_journal, resume_line, watched
+from forge.cli.run import last_words, load_agent, new_journal, resume_line, watched
 from forge.errors import ForgeError, JournalError
 from forge.journal.file import refuse_taken
 from forge.journal.summary import glance
@@ -53,7 +53,7 @@ def run_headless(options: argparse.Namespace) -> int:
             View(console),
             lambda watching: work(**watching),
             ask,
-            lambda: (_going_on(options, journal),) if journal.exists() else (),
+            lambda: last_words(journal, _going_on(options, journal)),
         )
     if record.outcome == "cancelled" and signalled:
         record = msgspec.structs.replace(record, exit_code=signalled)

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from forge.cli.console import Console, LabelledText, printable
 from forge.cli.rows import lines, provenance, rows
-from forge.cli.status import RunningTool, Screen, after, under_way
+from forge.cli.status import Screen, after, under_way
 from stages import events
 from stages.effect import Ask, Execute, Send
 from stages.message import Assistant, Message, System, Tool, User
@@ -35,17 +35,11 @@ class View:
         self._screen = Screen()
         self.turns = 0
 
-    @property
-    def running(self) -> tuple[RunningTool, ...]:
-        """The calls that were started and have not returned yet."""
-        screen = self._screen
-        return tuple(one for one in screen.running if not one.waiting and one.call_id not in screen.approved)
-
-    def stopping(self) -> None:
-        """Print that the run is being cancelled, which may take a while if a tool is running."""
+    def stopping(self, again: str) -> None:
+        """Print that the run is being cancelled, which may take a while if a tool is running; `again` aborts it."""
         if self.console.is_terminal:
             self.console.print()  # the terminal has echoed ^C
-        self.console.show(LabelledText("stop", "cancelling; press Ctrl-C again to abort", label_style="yellow"))
+        self.console.show(LabelledText("stop", f"cancelling; {again}", label_style="yellow"))
 
     @contextmanager
     def connecting(self, where: str) -> Iterator[None]:
@@ -72,7 +66,8 @@ class View:
             facts = f"   prompt about {event.prompt_tokens:,}{room} tokens, model calls left: {event.calls_left}"
             heading = Text.assemble((f"turn {event.turn}", "bold"), (facts, "dim"))
             self.console.print(heading, soft_wrap=not self.console.is_terminal)
-        if isinstance(event, events.Connected):
+        # A run that is resumed may do more before it needs its model.
+        if not isinstance(event, events.RunStarted | events.MessageAdded):
             self._connecting = ""
         # Only while a server is waited for: tools print, and questions are asked, where the spinner would be.
         if self._connecting or (self._live and self._screen.asked):

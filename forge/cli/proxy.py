@@ -48,7 +48,7 @@ Lines = Callable[[list[Shown], int], Iterator[str]]
 def plain_lines(shown: list[Shown], missed: int) -> Iterator[str]:
     """One line for each request and message."""
     if missed:
-        yield f"({missed} requests not shown)"
+        yield f"({quantity(missed, 'request')} not shown)"
     yield from (
         f"{_clock(one)} {summary_line(one)}" if isinstance(one, Passage) else f"{_clock()} {one}" for one in shown
     )
@@ -57,7 +57,7 @@ def plain_lines(shown: list[Shown], missed: int) -> Iterator[str]:
 def json_lines(shown: list[Shown], missed: int) -> Iterator[str]:
     """One line of JSON for each request; messages already are JSON."""
     if missed:
-        yield f'{{"message":"{missed} requests not shown"}}'
+        yield f'{{"message":"{quantity(missed, "request")} not shown"}}'
     yield from (_json(one) if isinstance(one, Passage) else one for one in shown)
 
 
@@ -197,8 +197,11 @@ async def _serve(backend: Backend, options: ProxyOptions, display: "Display", lo
 
         if isinstance(options.policy, Path) and hasattr(signal, "SIGHUP"):
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)
-        waits = f"stopping: waiting up to {options.grace:g} seconds for {{}}; press Ctrl-C again to abort"
-        stop = Stopping(partial(end, waits), partial(end, "stopped; {} aborted"))
+
+        def wait() -> None:
+            end(f"stopping: waiting up to {quantity(options.grace, 'second')} for {{}}; {stop.again}")
+
+        stop = Stopping(wait, partial(end, "stopped; {} aborted"))
         with handling(stop):
             print(f"forge proxy: OpenAI clients {proxy.url}/v1, Anthropic clients {proxy.url}", flush=True)
             display.start(json_lines if log_format == "json" else plain_lines)

@@ -8,7 +8,7 @@ import shlex
 import sys
 import traceback
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, nullcontext, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -32,7 +32,6 @@ from forge.cli.options import backend_of, redact_of
 from forge.cli.parser import Parser
 from forge.cli.progress import downloading
 from forge.cli.signals import SIGPIPE, Stopping, handling
-from forge.cli.status import RunningTool
 from forge.errors import DefinitionError, ForgeError, JournalError, quantity
 from forge.interpreters import nobody
 from forge.journal.file import refuse_taken
@@ -44,6 +43,7 @@ from forge.runtime.runs import run
 from forge.runtime.watching import Watching
 from forge.workflow.workflow import Workflow
 from stages import events
+from stages.effect import Execute
 from stages.halt import ApprovalNeeded, BackendFailed, Cancelled, OutcomeUnknown
 from stages.message import ToolCall
 from stages.options import did_you_mean
@@ -79,7 +79,18 @@ def resume_line(*words: str | Path) -> str:
     return f"To resume it: {shlex.join(('forge', *map(str, words)))}"
 
 
-def _unknown_lines(calls: Iterable[ToolCall | RunningTool]) -> Iterator[str]:
+def last_words(journal: Path, how_to_resume: str) -> Iterator[str]:
+    """The lines of a run that is aborted: its calls with an unknown outcome, as its journal has them."""
+    if not journal.exists():
+        return
+    with suppress(JournalError):
+        pending = read_journal(journal).pending
+        if isinstance(pending, Execute) and not pending.retriable:
+            yield from _unknown_lines(pending.calls)
+    yield how_to_resume
+
+
+def _unknown_lines(calls: Iterable[ToolCall]) -> Iterator[str]:
     """One line for each of these calls."""
     for call in calls:
         yield f"Outcome unknown: {call.name} {printable(call.arguments)} was started and may have taken effect."
@@ -189,7 +200,7 @@ def watched(
 
         def stopping() -> None:
             cancel.set()
-            view.stopping()
+            view.stopping(stop.again)
 
         def show(event: events.Stamped) -> None:
             try:
@@ -209,15 +220,9 @@ def watched(
         return asyncio.run(watching(signals))
 
 
-def _shown(workflow: Workflow, journal: Path, options: argparse.Namespace, title: Text, begin: _Begin) -> int:
+def _shown(journal: Path, options: argparse.Namespace, title: Text, begin: _Begin) -> int:
     """Show a run, recorded in that journal, from start to end; returns the exit code."""
     view = View(console := Console())
-
-    def last_words() -> Iterator[str]:
-        specs = ((call, workflow.rules.tool(call.name)) for call in view.running)
-        yield from _unknown_lines(call for call, spec in specs if spec is None or not spec.retriable)
-        if journal.exists():
-            yield going_on(journal, options)
 
     with downloading(console) as progress:
         backend = backend_of(options, progress)
@@ -227,7 +232,9 @@ def _shown(workflow: Workflow, journal: Path, options: argparse.Namespace, title
         asks = options.backend != "local" and not startable(options.backend)
         try:
             with view.connecting(options.backend) if asks else nullcontext():
-                result, signalled = watched(view, partial(begin, backend), ask, last_words)
+                result, signalled = watched(
+                    view, partial(begin, backend), ask, lambda: last_words(journal, going_on(journal, options))
+                )
         except ForgeError:
             if view.turns and journal.exists():
                 print(going_on(journal, options), file=sys.stderr)
@@ -344,7 +351,7 @@ def resume_workflow(options: argparse.Namespace) -> int:
         return resume_journal(workflow, journal, backend=backend, **watching)
 
     title = Text.assemble((workflow.name, "bold"), f": resumes after {quantity(done, 'step')} of {journal}")
-    return _shown(workflow, journal, options, title, go_on)
+    return _shown(journal, options, title, go_on)
 
 
 def _begin(workflow: Workflow, message: str, values: Mapping[str, str], options: argparse.Namespace) -> int:
@@ -360,4 +367,4 @@ def _begin(workflow: Workflow, message: str, values: Mapping[str, str], options:
         return run(workflow, message, backend=backend, prompt_vars=values, **recorded)
 
     title = Text.assemble((workflow.name, "bold"), f": {printable(message)}")
-    return _shown(workflow, journal, options, title, begin)
+    return _shown(journal, options, title, begin)

@@ -62,6 +62,12 @@ class Stopping:
         self._loop = asyncio.get_running_loop()
         self._first, self._second, self._last_words = first, second, last_words
 
+    @property
+    def again(self) -> str:
+        """How to abort the work, in the way in which it was stopped."""
+        pressed = self.code == 128 + signal.SIGINT
+        return "press Ctrl-C again to abort" if pressed else "a second signal aborts it"
+
     def __call__(self, number: int, _: FrameType | None = None) -> None:
         """Stop the work; the second time, exit."""
         do = self._second if self.code else self._first

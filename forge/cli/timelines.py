@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from forge.cli.console import LabelledText, readable
 from forge.cli.rows import rows, run_row
-from forge.errors import ForgeError, explain
+from forge.errors import ForgeError, explain, quantity
 from forge.journal.records import Entry, Journal, SentPart
 from forge.journal.replaying import Step, effect_name, ending
 from stages import events
@@ -135,7 +135,7 @@ class _Turns:
             if isinstance(event, events.TurnStarted):
                 self._close()
                 tokens, left = event.prompt_tokens, event.calls_left
-                note = f"state {step.number}, prompt about {tokens:,} tokens, {left} model calls left"
+                note = f"state {step.number}, prompt about {tokens:,} tokens, {quantity(left, 'model call')} left"
                 title = f"Turn {event.turn}"
                 self._next = Section(title=title, note=note, tokens=tokens, room=event.context_tokens)
             else:

@@ -4,6 +4,7 @@ All access to a SQLite file goes through one engine per process: closing any oth
 process's locks on it.
 """
 
+import logging
 import math
 import os
 import sqlite3
@@ -98,6 +99,9 @@ class StepRow(Struct, frozen=True, kw_only=True):
     ended: float | None = None
 
 
+_UNPRINTED = logging.NullHandler()
+
+
 class Database:
     """An open database: its engine, a DBOS client on it, and queries that DBOS lacks."""
 
@@ -108,6 +112,8 @@ class Database:
             _find_file(self.url, create=create)
         self._leaving = math.inf
         self.engine = self._sqlite() if self.sqlite else _postgres(self.url)
+        # What DBOS warns of is told by forge, in its own words; without any handler, Python would print it, too.
+        logging.getLogger("dbos").addHandler(_UNPRINTED)
         try:
             self._refuse_newer()
             if not self.sqlite:

@@ -64,7 +64,7 @@ from stages.effect import Ask, Results, Settled, Unanswered, Undelivered
 from stages.events import Stamped
 from stages.halt import ApprovalNeeded, BackendFailed, Halt, OutcomeUnknown
 from stages.memory import with_facts
-from stages.message import ToolCall, User
+from stages.message import UnknownCall, User
 from stages.state import Awaiting, Done, Ending, Ready, State
 
 Served = Workflow | Agent
@@ -138,7 +138,7 @@ class Run(Struct, frozen=True, kw_only=True):
     retriable: bool = False
     question: Question | None = None
     outcome: Ending | None = None
-    in_doubt: tuple[ToolCall, ...] = ()
+    in_doubt: tuple[UnknownCall, ...] = ()
     conversation: str = ""
     follows: str = ""
     followed_by: str = ""

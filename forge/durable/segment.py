@@ -43,7 +43,7 @@ from forge.durable.records import (
     unpacked,
     written,
 )
-from forge.errors import BackendError, ForgeError
+from forge.errors import BackendError, ForgeError, quantity
 from forge.journal.definition import definition_of
 from forge.journal.records import Recorded, SentPart, shortened
 from forge.outcome import Finished, Halted
@@ -53,13 +53,11 @@ from forge.runtime.reaching import counted
 from forge.runtime.watching import Raised, Watching, interpreting
 from forge.workflow.turn import turn_on
 from forge.workflow.workflow import Workflow
-from stages import nudges
 from stages.deliver import interrupt
 from stages.effect import (
     Ask,
     Effect,
     Execute,
-    InDoubt,
     Outcome,
     Request,
     Results,
@@ -67,6 +65,7 @@ from stages.effect import (
     Unanswered,
 )
 from stages.events import Event, MessageAdded, ModelFailed, RunFinished, RunHalted, Stamped, ToolProgressed
+from stages.execution import unknown_result
 from stages.halt import BackendFailed
 from stages.saved import load, save
 from stages.state import Awaiting, State
@@ -305,7 +304,9 @@ class Performing:
             return Unanswered(digest=question.digest, reason=_NOT_ASKED)
         if self._answer is not None and self._answer.digest == question.digest:
             return self._answer
-        return Unanswered(digest=question.digest, reason=f"nobody answered within {self._segment.within:g} seconds")
+        return Unanswered(
+            digest=question.digest, reason=f"nobody answered within {quantity(self._segment.within, 'second')}"
+        )
 
     def _asks(self) -> bool:
         phase = self._state.phase
@@ -341,8 +342,7 @@ async def _step(name: str, act: Callable[[], Coroutine[object, object, str]]) ->
 
 
 def _unknown(effect: Execute) -> Results:
-    reasons = ((call.id, nudges.in_doubt(call.name, _DIED)) for call in effect.calls)
-    return Results(results=tuple(InDoubt(call_id=call_id, reason=reason) for call_id, reason in reasons))
+    return Results(results=tuple(unknown_result(call, _DIED) for call in effect.calls))
 
 
 def _end(result: Result[Finished, Halted]) -> SegmentEnd:

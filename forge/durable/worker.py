@@ -209,7 +209,9 @@ class Worker:
                 # Its remaining runs are taken over at once: their executor has no counter.
                 await asyncio.to_thread(database.forget, self._id)
             except DBAPIError as error:
-                after = f"workers continue it after {rhythm.dead_after:g} seconds, without what is not recorded"
+                after = (
+                    f"workers continue it after {quantity(rhythm.dead_after, 'second')}, without what is not recorded"
+                )
                 _log.warning(
                     "this worker stopped without telling the database of runs %s (%s); it left %s unfinished%s",
                     database.shown,

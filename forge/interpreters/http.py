@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from forge import observation
 from forge.callbacks import OnChunk, Watcher
+from forge.errors import quantity
 from forge.masking import NOTHING, Hidden, masked_fault, masked_reply
 from stages.effect import Fault, Replied, Reply, Send, Undelivered
 from stages.retry import Backoff, RetryPolicy, Tries
@@ -47,7 +48,7 @@ def fault_of(error: BaseException, where: str, silence: float | None) -> Fault:
     if isinstance(error, httpx.ConnectTimeout):
         return Fault(kind="unreachable", detail=f"connecting to {where} timed out. Is the server running?")
     if isinstance(error, httpx.ReadTimeout) and silence is not None:
-        said = f"sent nothing for {silence:g} seconds; if it is only slow, allow more (timeout=…, --timeout)"
+        said = f"sent nothing for {quantity(silence, 'second')}; if it is only slow, allow more (timeout=…, --timeout)"
         return Fault(kind="timeout", detail=f"{where} {said}")
     if isinstance(error, httpx.TimeoutException | TimeoutError):
         return Fault(kind="timeout", detail=f"{where} did not answer in time ({type(error).__name__})")
@@ -337,7 +338,8 @@ class Http:
                     await response.aclose()
         except RAISED as error:
             if isinstance(error, TimeoutError) and limit.expired():
-                return Fault(kind="timeout", detail=f"{self._where} took longer than {self._total} seconds in total")
+                most = quantity(self._total or 0, "second")
+                return Fault(kind="timeout", detail=f"{self._where} took longer than {most} in total")
             return fault_of(error, self._where, self._silence)
 
     async def _answer(self, response: httpx.Response, watcher: Watcher | None) -> Reply | Fault:

@@ -15,7 +15,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from forge.callbacks import Asker
-from forge.errors import ForgeError, ToolFailed, ToolOutcomeUnknown, ToolResolutionError
+from forge.errors import ForgeError, ToolFailed, ToolOutcomeUnknown, ToolResolutionError, quantity
 from forge.interpreters.threads import Hear, in_thread, unheard
 from forge.observation import Observed
 from forge.tools.definition import (
@@ -35,7 +35,6 @@ from stages.effect import (
     Execute,
     Failed,
     HandOff,
-    InDoubt,
     NeedsInput,
     Paused,
     Results,
@@ -45,7 +44,7 @@ from stages.effect import (
     Unresolved,
 )
 from stages.events import ToolProgressed
-from stages.execution import idempotency_key
+from stages.execution import idempotency_key, unknown_result
 from stages.message import ToolCall
 from stages.repair.decoding import nested, sound
 from stages.tool import RESULT_LIMIT, ToolSpec
@@ -159,7 +158,10 @@ _left_behind: set[object] = set()
 
 
 class Overdue(Exception):  # noqa: N818 - nothing is wrong with it but the time
-    """A call exceeded a time limit, which the message names: its tool's or the run's. `stopped`: it has ended since."""
+    """A call exceeded a time limit, which the message names: its tool's or the run's. `stopped`: it has ended since.
+
+    Its cause is what the tool raised when it was cancelled.
+    """
 
     def __init__(self, why: str, *, stopped: bool) -> None:
         super().__init__(why)
@@ -202,9 +204,9 @@ class TimeLimit:
         if task.done():
             return task.result()
         ended = self._end is not None and self._next() == self._end
-        why = f"gave no sign of life for {self._spec.idle_timeout} seconds"
+        why = f"gave no sign of life for {quantity(self._spec.idle_timeout or 0, 'second')}"
         if ended:
-            why = f"took longer than its {self._spec.timeout} seconds"
+            why = f"took longer than its {quantity(self._spec.timeout or 0, 'second')}"
         if ended and self._of_run:
             why = "had not ended when the time of the run was spent"
         task.cancel()
@@ -218,7 +220,7 @@ class TimeLimit:
         if task.cancelled() or (
             broken and not isinstance(broken, ToolFailed | ToolResolutionError | ToolOutcomeUnknown)
         ):
-            raise Overdue(why, stopped=True)
+            raise Overdue(why, stopped=True) from broken
         return task.result()
 
     def _next(self) -> float:
@@ -326,17 +328,19 @@ class Tools:
                 return replace(value, call_id=call.id)
             return succeeded(call.id, value, tool.spec.result_limit, tool=call.name)
         except Overdue as overdue:
+            if isinstance(broken := overdue.__cause__, Exception):
+                raised(call, broken)
             stopped = overdue.stopped and tool.is_async
             why = str(overdue) if stopped else f"{overdue}; it cannot be stopped and may still be running"
             if tool.spec.retriable:
                 return Failed(call_id=call.id, error="TimeoutError", message=f"{call.name} {why}")
-            return InDoubt(call_id=call.id, reason=nudges.in_doubt(call.name, f"it {why}"))
+            return unknown_result(call, f"it {why}")
         except ToolOutcomeUnknown as unknown:
             # The tool itself does not know the outcome.
             told = failed(call.id, unknown, tool.spec.result_limit)
             if tool.spec.retriable:
                 return told
-            return InDoubt(call_id=call.id, reason=nudges.in_doubt(call.name, told.message))
+            return unknown_result(call, told.message)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():

@@ -17,6 +17,7 @@ from stages.effect import (
     Effect,
     Execute,
     Failed,
+    InDoubt,
     Outcome,
     Replied,
     Reply,
@@ -435,7 +436,7 @@ class Redactor:
                             self._leaves(tool, "", msgspec.json.decode(value), hide=hide)
                             if hide:
                                 self._marks.hide(text)
-                        case Unresolved(message=message) | Failed(message=message):
+                        case Unresolved(message=message) | Failed(message=message) | InDoubt(why=message):
                             self._leaves(tool, "", message, hide=hide)
                         case _:
                             pass

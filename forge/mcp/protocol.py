@@ -34,7 +34,7 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from returns.result import Failure, Result
 
-from forge.errors import McpError, McpToolError, ToolFailed, ToolOutcomeUnknown
+from forge.errors import McpError, McpToolError, ToolFailed, ToolOutcomeUnknown, quantity
 from forge.outcome import Finished, Halted
 from forge.tools.definition import ToolOptions
 from forge.workflow.workflow import Workflow
@@ -89,7 +89,7 @@ def fault_of(code: int, message: str, server: str, seconds: float, words: str) -
     """
     who, said = f"the MCP server {server}", f" ({words})" if words else ""
     if code == REQUEST_TIMEOUT:
-        return ToolOutcomeUnknown(f"{who} did not answer within {seconds:g} seconds{said}")
+        return ToolOutcomeUnknown(f"{who} did not answer within {quantity(seconds, 'second')}{said}")
     if code == CONNECTION_CLOSED:
         return ToolOutcomeUnknown(f"the connection to {who} ended before it answered ({words or message})")
     if code in (UNREADABLE, PARSE_ERROR):

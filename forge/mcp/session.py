@@ -11,7 +11,7 @@ from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult, Im
 from pydantic import ValidationError
 
 from forge._installation import VERSION
-from forge.errors import McpError, McpToolError, ToolFailed
+from forge.errors import McpError, McpToolError, ToolFailed, quantity
 from forge.masking import Hidden
 from forge.mcp.protocol import Listing, McpServer, Stdio, fault_of, value_of
 from forge.mcp.transports import HttpTransport, StdioTransport
@@ -135,7 +135,7 @@ class Session:
         """Why the session could not be opened."""
         match self._fault:
             case TimeoutError():
-                what = f"did not answer within {self.server.connect_timeout:g} seconds (connect_timeout)"
+                what = f"did not answer within {quantity(self.server.connect_timeout, 'second')} (connect_timeout)"
             case FileNotFoundError() if isinstance(self.server, Stdio):
                 return f"there is no program {self.server.command[0]!r}, or no folder cwd"
             case None:

@@ -3,6 +3,7 @@
 import msgspec
 from msgspec import Raw, Struct
 
+from forge.errors import quantity
 from forge.proxy.upstream import Refusal
 from stages.repair.decoding import decode_or
 from stages.wire.faults import error_message
@@ -32,7 +33,7 @@ def refusal_answer(wire: ServerWire, refusal: Refusal, *, same: bool) -> WireAns
 
 def nothing_usable(attempts: int) -> RequestError:
     """The error for a turn whose attempts all failed, the last with an empty reply. A client's retry would not help."""
-    said = f"the model gave no usable reply in {attempts} attempts"
+    said = f"the model gave no usable reply in {quantity(attempts, 'attempt')}"
     return RequestError(message=said, status=502, code="no_usable_reply", retriable=False)
 
 

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from forge.errors import quantity
 from stages.wire.server.errors import RequestError
 
 
@@ -53,7 +54,9 @@ class Slots:
 
     async def _wait(self, caller: str) -> None:
         if len(self._waiting) >= self._queue:
-            raise FullError(_full(f"{len(self._waiting)} requests are waiting for {self.slots} slots"))
+            raise FullError(
+                _full(f"waiting for {quantity(self.slots, 'slot')}: {quantity(len(self._waiting), 'request')}")
+            )
         place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         entry = (caller, place)
         self._waiting.append(entry)
@@ -66,7 +69,7 @@ class Slots:
             elif place.done() and not place.cancelled():
                 self._release()
             if isinstance(error, TimeoutError):
-                raise FullError(_full(f"no slot was free for {self._timeout:g} seconds")) from None
+                raise FullError(_full(f"no slot was free for {quantity(self._timeout, 'second')}")) from None
             raise
 
     def _release(self) -> None:

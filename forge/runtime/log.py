@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from forge.errors import quantity
 from stages import events
 from stages.effect import Failed, Succeeded
 from stages.message import ToolCall
@@ -74,7 +75,9 @@ def log_event(stamped: events.Stamped) -> None:
 def _line(event: events.Event | Delta) -> str:
     match event:
         case events.TurnStarted(turn=turn, prompt_tokens=tokens, context_tokens=room, calls_left=left):
-            return f"turn {turn}: model asked, about {tokens} of {room or '?'} tokens, {left} model calls left"
+            return (
+                f"turn {turn}: model asked, about {tokens} of {room or '?'} tokens, {quantity(left, 'model call')} left"
+            )
         case events.ModelReplied(turn=turn, summary=True):
             return f"turn {turn}: reply with a summary"
         case events.ModelReplied(turn=turn, reply=reply):
@@ -105,7 +108,7 @@ def _line(event: events.Event | Delta) -> str:
         case events.BackendReplaced(halt=halt):
             return f"halted: {type(halt).__name__}; goes on with the next of the fallbacks"
         case events.ModelFailed(turn=turn, attempts=attempts):
-            return f"turn {turn}: no reply, {attempts} attempts"
+            return f"turn {turn}: no reply, {quantity(attempts, 'attempt')}"
         case _ if isinstance(event, events.Notice):
             known = ", ".join(f"{name} {value}" for name, value in events.facts(event).items())
             return events.told(event).log or f"{event.__struct_config__.tag}: {known}"

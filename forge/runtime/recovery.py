@@ -2,6 +2,7 @@
 
 import logging
 from collections import deque
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TypeVar, Unpack
 
@@ -16,13 +17,14 @@ from forge.journal.records import Journal, Recorded, read_journal
 from forge.journal.replaying import Step, as_lines, changed_since, differences, states
 from forge.outcome import Finished, Halted
 from forge.runtime.emitter import Emitter
-from forge.runtime.runs import Recording, driven
+from forge.runtime.runs import Recording, driven, recorded
 from forge.runtime.watching import Watching, emitting
 from forge.workflow.workflow import Workflow
-from stages import events, nudges
+from stages import events
 from stages.deliver import asking_again
-from stages.effect import Effect, Execute, InDoubt, Outcome, Results, Unanswered, Undelivered
-from stages.state import Done, State
+from stages.effect import Effect, Execute, Outcome, Replied, Results, Send, Unanswered, Undelivered
+from stages.execution import unknown_result
+from stages.state import Awaiting, Done, State
 
 _R = TypeVar("_R")
 
@@ -38,8 +40,8 @@ async def resume_journal(
     What is in the journal is not done again. An unanswered model call is sent again. Calls that were started without
     a recorded outcome are retried if their tools only read or are declared idempotent; the outcome of any other is
     unknown, and the workflow's `in_doubt` says what happens. A run that had halted without a person's decision asks
-    for it again; one that had ended otherwise returns the same end without reaching the model. If the workflow has
-    changed since the run began, the logger `forge` warns of it.
+    for it again; one that had ended otherwise returns the same end. The model is reached only when it is needed: after
+    questions and calls that come before. If the workflow has changed since the run began, the logger `forge` warns.
 
     Raises JournalError if the journal is damaged, another run is writing to it, or it belongs to another workflow or
     model. In the last case, take the last state from `forge.journal.states` and pass it to `forge.resume`.
@@ -62,14 +64,51 @@ async def resume_journal(
         again = None if last.halt is None else asking_again(last.state, last.halt)
         if again is None and (ended := _ended(last, emitter)):
             return ended.map(workflow.typed)
-        begins = again or last.state
+        begins, into = again or last.state, Watching(**watching, journal=path)
+        try:
+            return await _without_model(workflow, begins, journal, path, watching=into, emitter=emitter)
+        except _ModelNeeded as needed:
+            begins, written = needed.state, _unanswered(read_journal(path))
 
         async def ready(connection: Connection) -> tuple[State, Recording]:
-            _refuse_another(journal, connection.setup, path)
-            return begins, lambda interpret: continuing(_careful(interpret, journal.pending), path, journal)
+            _refuse_another(written, connection.setup, path)
+            return begins, lambda interpret: continuing(interpret, path, written)
 
-        recorded_in: Watching = {**watching, "journal": path}
-        return await driven(workflow, begins, backend=backend, watching=recorded_in, emitter=emitter, ready=ready)
+        return await driven(workflow, begins, backend=backend, watching=into, emitter=emitter, ready=ready)
+
+
+class _ModelNeeded(Exception):  # noqa: N818 - nothing went wrong
+    """The run continues with a model call, in that state."""
+
+    def __init__(self, state: State) -> None:
+        super().__init__()
+        self.state = state
+
+
+async def _without_model(
+    workflow: Workflow[_R], state: State, journal: Journal, path: str | Path, *, watching: Watching, emitter: Emitter
+) -> Result[Finished[_R], Halted]:
+    """The end of the run, if it needs no model call, else _ModelNeeded.
+
+    A person can so decide what is open, and calls can run, while the model's server is away.
+    """
+    keep = watching.get("keep")
+
+    async def keep_unless_asking(state: State) -> None:
+        if isinstance(state.phase, Awaiting) and isinstance(state.phase.effect, Send):
+            raise _ModelNeeded(state)
+        if keep is not None:
+            await keep(state)
+
+    async def send(_: Send) -> Replied:
+        raise AssertionError  # the state that awaits it is kept first
+
+    def continued(interpret: Interpreter) -> AbstractContextManager[Interpreter]:
+        return continuing(_careful(interpret, journal.pending), path, journal)
+
+    watched: Watching = {**watching, "keep": keep_unless_asking}
+    connection = Connection(journal.header.setup, send)
+    return await recorded(workflow, state, connection, continued, watching=watched, emitter=emitter)
 
 
 def _unanswered(journal: Journal) -> Journal:
@@ -115,9 +154,7 @@ def _careful(interpret: Interpreter, pending: Recorded | None) -> Interpreter:
         begun, doubtful = doubtful, None
         if begun is None or begun != effect:
             return await interpret(effect)
-        return Results(
-            results=tuple(InDoubt(call_id=c.id, reason=nudges.in_doubt(c.name, _CRASHED)) for c in begun.calls)
-        )
+        return Results(results=tuple(unknown_result(call, _CRASHED) for call in begun.calls))
 
     return perform
 

@@ -194,7 +194,7 @@ async def carried_on(
         async def ready(connection: Connection) -> tuple[State, Recording]:
             async with unless(watching.get("cancel")):
                 known = await counted(workflow, state, connection)
-            return known, partial(_recorded, workflow, known, connection, watching)
+            return known, partial(_journaled, workflow, known, connection, watching)
 
         return await driven(workflow, state, backend=backend, watching=watching, emitter=emitter, ready=ready)
 
@@ -218,19 +218,32 @@ async def driven(
             setup = connection.setup
             emitter.pass_on(Connected(model=setup.model, mode=setup.mode, context_tokens=setup.context_tokens))
             state, recording = await ready(connection)
-            raised = Raised(state.run, redacted=bool(watching.get("redact")))
-            with recording(interpreting(workflow, connection, watching, raised, emitter)) as recorded:
-                turn = turn_on(workflow, connection.setup)
-                cancel, keep = watching.get("cancel"), watching.get("keep")
-                ended = await drive(turn, state, recorded, emitter=emitter, cancel=cancel, keep=keep)
-                return ended.map(workflow.typed).alt(raised.cause_of)
+            return await recorded(workflow, state, connection, recording, watching=watching, emitter=emitter)
     except BackendError as error:
         return emitter.halted(Halted(halt=BackendFailed(fault=error.fault, attempts=1), state=state))
     except Stopped:
         return emitter.halted(cancelled(state))
 
 
-def _recorded(
+async def recorded(
+    workflow: Workflow[_R],
+    state: State,
+    connection: Connection,
+    recording: Recording,
+    *,
+    watching: Watching,
+    emitter: Emitter,
+) -> Result[Finished[_R], Halted]:
+    """The run from that state to its end, on that connection, with what `recording` makes of its interpreter."""
+    raised = Raised(state.run, redacted=bool(watching.get("redact")))
+    with recording(interpreting(workflow, connection, watching, raised, emitter)) as interpret:
+        turn = turn_on(workflow, connection.setup)
+        cancel, keep = watching.get("cancel"), watching.get("keep")
+        ended = await drive(turn, state, interpret, emitter=emitter, cancel=cancel, keep=keep)
+        return ended.map(workflow.typed).alt(raised.cause_of)
+
+
+def _journaled(
     workflow: Workflow, state: State, connection: Connection, watching: Watching, interpret: Interpreter
 ) -> AbstractContextManager[Interpreter]:
     """The interpreter, recording to the run's journal if it has one."""

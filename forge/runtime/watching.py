@@ -32,7 +32,7 @@ from forge.workflow.turn import reading
 from forge.workflow.workflow import Workflow
 from stages import events
 from stages.effect import Effect, Execute, Outcome, Replied, Results, Send, Undelivered
-from stages.halt import ToolsFailing
+from stages.halt import OutcomeUnknown, ToolsFailing
 from stages.message import History, Message, ToolCall
 from stages.rules import Rules
 from stages.seen import leaves
@@ -99,7 +99,7 @@ class Raised:
 
     def cause_of(self, halted: Halted) -> Halted:
         """The end of the run, with the exception that it ended with as its cause if there is one."""
-        if isinstance(halt := halted.halt, ToolsFailing):
+        if isinstance(halt := halted.halt, ToolsFailing | OutcomeUnknown):
             halted.__cause__ = next((error for call_id, error in self._errors if call_id == halt.call_id), None)
         return halted
 

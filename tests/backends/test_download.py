@@ -1,6 +1,7 @@
 """Fetching a model: from a registry of the test's own, by hash, resumed, never half there."""
 
 import asyncio
+import errno
 import hashlib
 import os
 import subprocess
@@ -143,6 +144,9 @@ def test_a_file_of_another_size_is_fetched_again(model: KnownModel, there: Path)
     assert ensure_model(model, folder=there.parent).read_bytes() == WHOLE
 
 
+WHY = os.strerror(errno.EISDIR)
+
+
 @pytest.mark.parametrize("link", [False, True])
 def test_a_file_of_the_right_size_with_other_bytes_is_fetched_again(
     model: KnownModel, there: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, *, link: bool
@@ -158,6 +162,17 @@ def test_a_file_of_the_right_size_with_other_bytes_is_fetched_again(
     assert ensure_model(model, folder=there.parent).read_bytes() == WHOLE
     assert caplog.text.count("is not Tiny: its size or its hash is wrong; downloading it") == 1
     assert not link or other.read_bytes() == WHOLE[::-1], "the link was replaced, not what it leads to"
+
+
+def test_a_mark_that_can_be_neither_read_nor_written_is_said(
+    model: KnownModel, there: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    mark = there.with_name(f".{there.name}.verified")
+    mark.unlink(missing_ok=True)
+    mark.mkdir()
+    assert ensure_model(model, folder=there.parent).read_bytes() == WHOLE
+    (said,) = caplog.messages
+    assert said == f"the hash of Tiny is verified at each start, which takes a while: {mark} cannot be written: {WHY}"
 
 
 def test_a_file_is_read_once_until_it_is_changed(

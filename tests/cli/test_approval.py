@@ -16,7 +16,7 @@ from forge.cli.approval import Approver, Decision, EditWanted, choices, decided,
 from forge.cli.chat.faces import PlainFace
 from stages.effect import Approved, Ask, Rejected, Settled, Unanswered
 from stages.execution import question
-from stages.message import ToolCall
+from stages.message import ToolCall, UnknownCall
 
 
 def asks(arguments: dict[str, object]) -> Ask:
@@ -80,14 +80,15 @@ def test_whoever_stops_reading_about_an_unknown_outcome_leaves_it_open(
     """It was taken for "it did not happen", and the write ran again."""
     monkeypatch.setenv("LINES", "24")
     ask = asks({"note": [f"line {n}" for n in range(100)]})
+    unsure = UnknownCall(id="call_000000001", name=ask.call.name, arguments=ask.call.arguments)
     (tmp_path / "typed").write_text(f"{typed}\n")
     with (tmp_path / "typed").open() as person:
         monkeypatch.setattr(sys, "stdin", person)
-        answer = asyncio.run(Approver(PlainFace())(replace(ask, in_doubt=ask.call)))
+        answer = asyncio.run(Approver(PlainFace())(replace(ask, in_doubt=unsure)))
     assert answer == Rejected(digest=ask.digest, reason="the user left it open")
 
 
-CALL = ToolCall(id="c1", name="pay", arguments='{"amount":5}')
+CALL = UnknownCall(id="c1", name="pay", arguments='{"amount":5}')
 ASK = Ask(call=CALL, digest="d")
 UNSURE = Ask(call=CALL, digest="d", in_doubt=CALL)
 NO = Rejected(digest="d", reason="the user said no")

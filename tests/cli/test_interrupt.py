@@ -109,7 +109,8 @@ def test_a_run_is_cancelled_and_the_line_that_is_printed_goes_on_with_it(
         process.send_signal(number)
         told, errors = process.communicate()
     assert (process.returncode, errors) == (128 + number, "")
-    assert "halted  cancelled after 1 model call" in told
+    assert "halted  cancelled in turn 1" in told
+    assert ("press Ctrl-C again to abort" in told) is (number == signal.SIGINT)
     assert 'Outcome unknown: pay {"amount":5} was started and may have taken effect.' in told
     command = resume_line(told)
     assert command[:6] == ["forge", "resume", "flow.py", "run.jsonl", "--backend", model]
@@ -130,7 +131,7 @@ def test_while_the_model_is_silent(tmp_path: Path, model: str) -> None:
         process.send_signal(signal.SIGTERM)
         told, _ = process.communicate()
     assert process.returncode == 128 + signal.SIGTERM
-    assert "halted  cancelled after 1 model call" in told
+    assert "halted  cancelled in turn 1" in told
     assert "Outcome unknown" not in told
     assert len(read_journal(tmp_path / "run.jsonl").entries) == 0
 
@@ -144,7 +145,7 @@ def test_while_the_server_is_asked_what_it_is(tmp_path: Path) -> None:
                 process.send_signal(signal.SIGINT)
                 told, _ = process.communicate()
     assert process.returncode == 130
-    assert "halted  cancelled after 0 model calls" in told
+    assert "halted  cancelled before the first model call" in told
     assert "To resume it" not in told
     assert not (tmp_path / "run.jsonl").exists()
 

@@ -1,6 +1,7 @@
 """Durable runs on SQLite: started, answered, cancelled, listed, read, deleted; and what a caller gets wrong."""
 
 import asyncio
+import logging
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Awaitable
@@ -184,6 +185,22 @@ async def test_a_start_under_an_id_is_one_run(tmp_path: Path) -> None:
         assert "use 1 (first) to" in await refused(runs.start(till, "Pay", priority=0))
         for verb in (runs.get, runs.result, runs.cancel, runs.delete, runs.journal, runs.retry):
             assert "there is no run 'another'" in await refused(verb("another"))
+
+
+def test_a_start_that_is_refused_is_told_in_forge_s_words_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = logging.getLogger("dbos")
+    monkeypatch.setattr(log, "handlers", [])
+    monkeypatch.setattr(log, "propagate", False)  # as in a program that logs nothing
+
+    async def go() -> None:
+        async with durable.client(tmp_path / "runs.db") as runs:
+            await runs.start(till, "Pay order A", id="order-A")
+            assert "already exists, with another workflow" in await refused(runs.start(bank, "Pay", id="order-A"))
+
+    asyncio.run(go())
+    assert capsys.readouterr().err == ""
 
 
 @asynchronous

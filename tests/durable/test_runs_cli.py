@@ -78,6 +78,35 @@ def test_a_run_is_started_worked_on_answered_and_read(tmp_path: Path) -> None:
     assert "no durable runs" in runs("list")
 
 
+LOST = """
+from forge import Workflow, tool
+from forge.errors import ToolOutcomeUnknown
+
+@tool
+def pay(amount: int) -> str:
+    \"\"\"Pay.\"\"\"
+    raise ToolOutcomeUnknown("the bank did not answer")
+
+workflow = Workflow("till", tools=[pay], terminal_tool="pay")
+"""
+
+
+def test_a_run_with_an_unknown_outcome_asks_whether_the_call_happened_and_says_why(tmp_path: Path) -> None:
+    (tmp_path / "flow.py").write_text(LOST)
+    (tmp_path / "server").mkdir()
+
+    def runs(*words: str) -> str:
+        return forge("runs", *words, cwd=tmp_path, FORGE_STATE=str(tmp_path)).stdout
+
+    with scripted_server(tmp_path / "server", [PAYS]) as address:
+        runs("start", "flow.py", "Pay 5", "--id", "order-1")
+        runs("work", "flow.py", "--backend", address, "--until-idle", "--no-probe", "--mode", "native")
+        shown = runs("show", "order-1")
+        assert 'pay {"amount":5} was started, and its outcome is unknown (the bank did not answer)' in shown
+        assert "did it happen? If not, it runs now" in shown
+        assert "may pay" not in shown, "an answer to that would pay twice"
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

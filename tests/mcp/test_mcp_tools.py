@@ -194,7 +194,7 @@ def test_a_long_answer_is_not_kept_in_memory(good: Tools) -> None:
 @pytest.mark.parametrize(
     ("how", "kind", "told"),
     [
-        ("hangs", InDoubt, "did not answer within 1 seconds"),
+        ("hangs", InDoubt, "did not answer within 1 second"),
         ("dies", InDoubt, "it ended with exit code 3; it said last: Traceback: the disk is full, key=***"),
         ("huge", Failed, "at most 4,194,304 are read"),
         ("broken", Failed, "no message of the protocol"),
@@ -246,7 +246,7 @@ def test_servers_that_cannot_be_reached_are_all_named_without_secrets(capfd: pyt
     with pytest.raises(McpError) as caught, McpTools(servers):
         pass
     lines = str(caught.value).splitlines()
-    assert lines[0] == "silent: did not answer within 1 seconds (connect_timeout)"
+    assert lines[0] == "silent: did not answer within 1 second (connect_timeout)"
     assert lines[1].startswith("missing: there is no program '/no/such/program'")
     assert lines[2].startswith("dead: ")
     assert "out of luck" in lines[2]

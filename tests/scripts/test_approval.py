@@ -14,7 +14,7 @@ from stages.deliver import deliver
 from stages.effect import Approved, Ask, Execute, Rejected
 from stages.execution import question
 from stages.halt import ApprovalNeeded
-from stages.message import Assistant, Tool, ToolCall
+from stages.message import Assistant, Tool, ToolCall, UnknownCall
 from stages.saved import load, save
 from stages.state import Awaiting, Batch, Executed, State, Vetted
 
@@ -112,7 +112,7 @@ def test_arguments_that_say_two_things_are_nobody_s_to_approve() -> None:
     assert "each argument only once" in bank.asked[1]
 
 
-CALL = ToolCall(id="call_000000001", name="pay", arguments='{"amount":5}')
+CALL = UnknownCall(id="call_000000001", name="pay", arguments='{"amount":5}')
 GONE = replace(CALL, name="transfer")
 WRONG = replace(CALL, arguments='{"amount":"all"}')
 

@@ -5,7 +5,7 @@ import contextlib
 import json
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,7 @@ from returns.result import Result, Success
 from forge import Calls, Finished, Halted, Limits, Workflow, replay, resume, resume_journal, run, tool
 from forge.callbacks import Answer as Answered
 from forge.connection import Connection
-from forge.errors import DefinitionError, JournalError
+from forge.errors import BackendError, DefinitionError, JournalError
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.journal import states
 from forge.journal.records import read_journal
@@ -28,7 +28,7 @@ from forge.tools import IdempotencyKey
 from stages import events
 from stages.effect import Approved, Ask, Budget, Execute, Fault, Rejected, Replied, Send, Settled, Undelivered
 from stages.events import Event
-from stages.halt import BackendFailed, Cancelled, OutcomeUnknown
+from stages.halt import ApprovalNeeded, BackendFailed, Cancelled, OutcomeUnknown
 from stages.message import Tool as Answer
 from stages.order import Use
 from stages.saved import load, save
@@ -269,7 +269,11 @@ def test_a_call_in_doubt_is_reported_and_not_made_again(tmp_path: Path) -> None:
 
 
 UNKNOWN = OutcomeUnknown(
-    tool="pay", arguments='{"amount":5}', call_id="call_000000001", reason="nobody is there to ask"
+    tool="pay",
+    arguments='{"amount":5}',
+    call_id="call_000000001",
+    why="the program ended before its result came",
+    reason="nobody is there to ask",
 )
 
 
@@ -460,6 +464,50 @@ def test_a_yes_is_for_one_time(tmp_path: Path) -> None:
     assert len(asked) == 2
 
 
+class Away:
+    """A backend whose server cannot be reached."""
+
+    def connect(self) -> AbstractAsyncContextManager[Connection]:
+        """Fails."""
+        raise BackendError("nobody there")
+
+
+@pytest.mark.parametrize("answer", [it_did, it_did_not])
+def test_an_unknown_outcome_is_settled_while_the_server_is_away(tmp_path: Path, answer: Reply) -> None:
+    path, till = tmp_path / "j", Till(calls=Calls(in_doubt="ask"))
+    with contextlib.suppress(Crash):
+        asyncio.run(run(till.workflow, "Go.", backend=Scripted([PAY]), journal=str(path)))
+    till.crashes = False
+    asked: list[Ask] = []
+
+    async def ask(question: Ask) -> Answered:
+        asked.append(question)
+        return answer(question.digest)
+
+    for _ in range(2):
+        halted = asyncio.run(resume_journal(till.workflow, path, backend=Away(), ask=ask)).failure()
+        assert isinstance(halted.halt, BackendFailed)
+        assert not halted.state.ledger.in_doubt
+    assert len(asked) == 1, "the answer is kept"
+    result = asyncio.run(resume_journal(till.workflow, path, backend=Scripted([call("finish")])))
+    assert result.unwrap().value == "ok"
+    assert till.paid == ([5] if answer is it_did else [5, 5])
+    assert replay(path, till.workflow) == result
+
+
+def test_a_call_that_ends_the_run_is_approved_while_the_server_is_away(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    end = tool(approval=True)(Till().finish)
+    workflow = Workflow("till", tools=[end], terminal_tool="finish")
+    halted = asyncio.run(run(workflow, "Go.", backend=Scripted([call("finish")]), journal=str(path))).failure()
+    assert isinstance(halted.halt, ApprovalNeeded)
+
+    async def ask(question: Ask) -> Answered:
+        return yes(question.digest)
+
+    assert asyncio.run(resume_journal(workflow, path, backend=Away(), ask=ask)).unwrap().value == "ok"
+
+
 def test_a_run_that_a_dead_server_ended_goes_on_when_the_server_is_back(tmp_path: Path) -> None:
     path, till = tmp_path / "j", Till()
     till.crashes = False
@@ -518,7 +566,9 @@ def test_what_does_not_belong_to_the_journal_is_refused(tmp_path: Path) -> None:
         asyncio.run(resume_journal(till.workflow, path, backend=Scripted([]), journal="other"))
     with pytest.raises(TypeError, match="leave out `redact`"):
         asyncio.run(resume_journal(till.workflow, path, backend=Scripted([]), redact=Redact(values=("secret",))))
-    assert path.read_bytes() == written
+    assert path.read_bytes().startswith(written)
+    assert read_journal(path).pending is None, "what was found out about the call is kept"
+    assert till.paid == [5]
 
 
 async def test_two_cannot_go_on_with_one_journal(tmp_path: Path) -> None:
@@ -565,7 +615,7 @@ def test_a_saved_state_remembers_what_a_cancellation_left_in_doubt() -> None:
     ended = asyncio.run(go())
     assert paid == ["paid"]
     assert "the run was interrupted before its result came" in answers(ended)[0]
-    assert ended.halt == UNKNOWN
+    assert ended.halt == replace(UNKNOWN, why="the run was interrupted before its result came")
 
 
 # --- From a state, with another server, or after nobody knows what

@@ -377,6 +377,8 @@ def test_json_within_a_text_is_read_for_the_arguments_that_are_hidden(tmp_path: 
 
 def look(how: str = "") -> str:
     """Look."""
+    if how == "lost":
+        raise ToolOutcomeUnknown("the customer Zq7Xw3KpYt was asked for")
     if how:
         raise ValueError(f"no customer 'Zq7Xw3KpYt' {how}")
     return "Zq7Xw3KpYt, " * 100
@@ -391,13 +393,14 @@ def finish(result: str) -> str:
     ("asked", "told"),
     [
         (call("look", how="a"), "It said: no customer 'Zq7Xw3KpYt' a."),
+        (call("look", how="lost"), "It was: the customer Zq7Xw3KpYt was asked for."),
         (call("look"), "It begins: " + ("Zq7Xw3KpYt, " * 3)[:-2] + " …"),
     ],
-    ids=["raised", "cut for the model"],
+    ids=["raised", "unknown", "cut for the model"],
 )
 def test_what_a_tool_raises_or_returns_at_length_is_hidden_too(tmp_path: Path, asked: Line, told: str) -> None:
     path = tmp_path / "j"
-    limited = tool(effect="read", result_limit=200)(look)
+    limited = tool(result_limit=200)(look)
     workflow = Workflow("w", tools=[limited, tool(finish)], terminal_tool="finish")
     script: list[Line] = [asked, call("finish", result=told)]
     rules = Redact(results=("look",))

@@ -50,7 +50,7 @@ from stages.events import (
     observe,
     told,
 )
-from stages.message import Assistant, Kind, Tool, ToolCall, User
+from stages.message import Assistant, Kind, Tool, UnknownCall, User
 from stages.state import (
     Awaiting,
     Batch,
@@ -65,7 +65,7 @@ from stages.state import (
     Vetted,
 )
 
-CALL = ToolCall(id="call_1", name="look", arguments="{}")
+CALL = UnknownCall(id="call_1", name="look", arguments="{}")
 BEFORE = State(history=(User(text="Go."),)).note(turn=1, budget=Budget(calls=4))
 SEND = Send(request=Request(), turn=1)
 DONE = Succeeded(call_id="call_1", text="7")

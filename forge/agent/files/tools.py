@@ -237,7 +237,7 @@ def _command_tools(
 
 def _ended(ran: Ran, timeout: float) -> str:
     if ran.code is None:
-        return f"the command was ended because it had not finished after {timeout:g} seconds"
+        return f"the command was ended because it had not finished after {quantity(timeout, 'second')}"
     if ran.code < 0:
         # Real-time signals have no names.
         name = next((one.name for one in signal.Signals if one == -ran.code), -ran.code)

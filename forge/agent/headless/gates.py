@@ -9,7 +9,7 @@ from msgspec import Struct
 from forge.agent.files.commands import Ran, run_process
 from forge.agent.files.editing import ending, lines_of
 from forge.agent.headless.task import Gate
-from forge.errors import ToolResolutionError
+from forge.errors import ToolResolutionError, quantity
 
 _SHOWN_OUTPUT = 4_000
 """Maximum characters of a failed gate's output, for the agent and the record."""
@@ -69,7 +69,7 @@ class Gates:
             if not result.passed:
                 how = f"fails (exit code {result.code})"
                 if result.code is None:
-                    how = f"did not finish within {gate.seconds:g} seconds"
+                    how = f"did not finish within {quantity(gate.seconds, 'second')}"
                 return f"{' '.join(gate.command)} {how}. Its output ends with:\n{result.output}"
         return ""
 

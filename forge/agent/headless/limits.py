@@ -9,6 +9,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from forge.agent.files.editing import kept_lines, lines_of
 from forge.agent.files.root import Parts
+from forge.errors import quantity
 from forge.wildcards import matches
 from stages.effect import Price
 from stages.message import Kind, Tool, ToolCall
@@ -334,11 +335,12 @@ def _refusal(violation: Violation, limits: TaskLimits) -> str:
             but = f", but never {', '.join(limits.never_write)}" if why == "never" else ""
             return f"This task does not allow changing {path}. Files that may be changed: {may}{but}."
         case TooManyFiles(path=path, max_files=most):
-            return f"{path} was not changed: this task may change {most} files, and others were changed already."
+            may = quantity(most, "file")
+            return f"{path} was not changed: this task may change {may}, and others were changed already."
         case TooManyLines(path=path, lines=lines, before=before, max_lines=most):
             return (
-                f"{path} was not changed: the call changes {lines} lines, {before} were changed before, and this task "
-                f"may change {most}. Make a smaller change."
+                f"{path} was not changed: the call changes {quantity(lines, 'line')}, {before} were changed before, "
+                f"and this task may change {most}. Make a smaller change."
             )
         case CommandForbidden():
             may = "; ".join(msgspec.json.encode(command).decode() for command in limits.commands) or "none"

@@ -137,14 +137,18 @@ def _is_whole(path: Path, model: KnownModel) -> bool:
     if not path.is_file() or path.stat().st_size != model.size:
         return False
     state, mark = _state(path), _verified(path)
-    if mark.is_file() and mark.read_text(errors="replace") == state:
-        return True
+    with suppress(OSError):  # without a mark that can be read, the hash is verified
+        if mark.read_text(errors="replace") == state:
+            return True
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if digest != model.sha256:
         return False
-    with suppress(OSError):  # a folder that cannot be written may hold models, too
+    try:
         mark.write_text(state)
+    except OSError as error:  # a folder that cannot be written may hold models, too
+        why = f"{mark} cannot be written: {error.strerror}"
+        _log.warning("the hash of %s is verified at each start, which takes a while: %s", model.title, why)
     return True
 
 

@@ -19,7 +19,7 @@ from platformdirs import user_state_path
 
 from forge.backends.http_client import client
 from forge.backends.servers.launch import HOST
-from forge.errors import BackendError
+from forge.errors import BackendError, quantity
 from forge.masking import Hidden
 from forge.processes import needed
 
@@ -223,8 +223,8 @@ async def until_ready(
             if now - began > load_timeout:
                 printed = "\n".join(f"  | {line}" for line in process.tail(secrets))
                 raise BackendError(
-                    f"{program} is not ready after {load_timeout:.0f} seconds; it was stopped. If it only needs "
-                    f"longer, say load_timeout=…\nIts log: {process.log}\nIt said:\n{printed}"
+                    f"{program} is not ready after {quantity(round(load_timeout), 'second')}; it was stopped. "
+                    f"If it only needs longer, say load_timeout=…\nIts log: {process.log}\nIt said:\n{printed}"
                 )
             if now - told > _QUIET:
                 told = now

@@ -162,7 +162,7 @@ export const settling = (question, send) => {
   );
   const place = panel(
     "Did this call take effect?",
-    make("p", "", "The process ended during the call, so the outcome is unknown. Check where it would have acted, then answer."),
+    make("p", "", inert(`Its outcome is unknown${unsure.why ? `: ${unsure.why}` : ""}. Check where it would have acted, then answer.`)),
     make("article", "call in-doubt", make("header", "", make("code", "name", inert(unsure.name))), argumentsOf(unsure.arguments)),
     ...(call.arguments === unsure.arguments
       ? []

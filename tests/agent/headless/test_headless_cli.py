@@ -6,6 +6,7 @@ import pty
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -189,6 +190,31 @@ def test_sigterm_ends_it_with_a_record_and_the_command_that_goes_on(task: Path) 
     record, wait = json.loads(out), {"command": ["sh", "-c", "echo here > pipe; sleep 600"]}
     assert (record["outcome"], record["exit_code"], record["commands"]) == ("cancelled", 143, [])
     assert record["unknown"] == [{"tool": "run_command", "arguments": wait}]
+    assert f"To resume it: forge agent run task.toml --resume run.jsonl --backend {address} --mode native" in err
+
+
+def test_aborted_it_names_the_call_whose_outcome_is_unknown(task: Path) -> None:
+    (task.parent / "desk.py").write_text(
+        "import time\nfrom pathlib import Path\nfrom forge import tool\nfrom forge.agent import Agent\n\n\n@tool\n"
+        'async def refund(order: int) -> str:\n    """Refund an order."""\n    Path("pipe").write_text("here")\n'
+        '    time.sleep(600)\n\n\ndesk = Agent("desk", tools=[refund], backend="http://127.0.0.1:9")\n'
+    )
+    task.write_text('task = "Refund order 7."\nagent = "desk.py:desk"\n[limits]\ntools = ["refund"]\n')
+    os.mkfifo(task.parent / "pipe")
+    with scripted_server(task.parent, [calling("refund", order=7)]) as address:
+        command = [sys.executable, "-m", "forge", "agent", "run", "task.toml", "--journal", "run.jsonl"]
+        pipe, env = subprocess.PIPE, environment(task.parent)
+        with subprocess.Popen(
+            [*command, *options(address)], cwd=task.parent, stderr=pipe, stdout=pipe, text=True, env=env
+        ) as running:
+            assert (task.parent / "pipe").read_text() == "here"
+            while running.poll() is None:  # two that come together may be heard as one
+                running.send_signal(signal.SIGTERM)
+                with suppress(subprocess.TimeoutExpired):
+                    running.wait(0.1)
+            _, err = running.communicate()
+    assert running.returncode == 143
+    assert 'Outcome unknown: refund {"order":7} was started and may have taken effect.' in err
     assert f"To resume it: forge agent run task.toml --resume run.jsonl --backend {address} --mode native" in err
 
 

@@ -8,14 +8,14 @@ from stages.deliver import deliver, interrupt
 from stages.effect import Ask, Execute, Failed, InDoubt, NotRun, Results, Settled, Succeeded
 from stages.execute import execute
 from stages.execution import settled_outcome, unknown_outcomes_after, without_unknown_results
-from stages.message import Assistant, ToolCall, User
+from stages.message import Assistant, ToolCall, UnknownCall, User
 from stages.order import Each, Use
 from stages.recounting import recount
 from stages.rules import Rules, pending
 from stages.state import Awaiting, Batch, Executed, Ledger, State
 from stages.tool import ToolEffect, ToolSpec
 
-PAY = ToolCall(id="call_1", name="pay", arguments='{"sum":5}')
+PAY = UnknownCall(id="call_1", name="pay", arguments='{"sum":5}')
 AGAIN = replace(PAY, id="call_2", arguments='{ "sum": 5.0 }')
 OTHER = replace(PAY, id="call_2", arguments='{"sum":6}')
 LOST = InDoubt(call_id="call_1", reason="The connection broke.")
@@ -67,7 +67,7 @@ def spec(name: str, effect: ToolEffect) -> ToolSpec:
 
 
 DEPLOY, LIST, BOOK = (
-    ToolCall(id=f"call_{i}", name=name, arguments="{}") for i, name in enumerate(("deploy", "list_rooms", "book"))
+    UnknownCall(id=f"call_{i}", name=name, arguments="{}") for i, name in enumerate(("deploy", "list_rooms", "book"))
 )
 ORDER = Rules(
     tools=(spec("deploy", "write"), spec("list_rooms", "read"), spec("book", "write")),

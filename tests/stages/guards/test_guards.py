@@ -14,7 +14,7 @@ from forge.testing import assert_guard_laws
 from stages.effect import Budget
 from stages.guards import PastCall, guards_of, no_echoes, of_both, past_calls, prerequisites, problem_with, tool_calls
 from stages.halt import BudgetSpent
-from stages.message import Assistant, History, Kind, System, Tool, ToolCall, User
+from stages.message import Assistant, History, Kind, System, Tool, ToolCall, UnknownCall, User
 from stages.objection import NeedsDecision, Objection, Stop, Verdict, render
 from stages.rules import Rules
 from stages.state import Cleared, Ledger, State, Success
@@ -73,7 +73,7 @@ def test_a_tool_with_a_call_of_unknown_outcome_is_refused_without_being_proposed
     found = Tool(call_id="call_1", name="look", text='{"what":"C-311","number":7}')
     state = State(
         history=(Assistant(calls=(made("look"),)), found),
-        ledger=Ledger(in_doubt=(made("write", '{"what":"a"}'),) if unsure else ()),
+        ledger=Ledger(in_doubt=(UnknownCall(id="call_0", name="write", arguments='{"what":"a"}'),) if unsure else ()),
     )
     (text,) = [
         render(one)

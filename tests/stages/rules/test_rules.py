@@ -3,7 +3,7 @@
 import pytest
 from msgspec import Raw
 
-from stages.message import ToolCall, User
+from stages.message import UnknownCall, User
 from stages.order import Use
 from stages.rules import (
     Rules,
@@ -30,7 +30,7 @@ def after(*done: str | tuple[str, str], in_doubt: tuple[str, ...] = ()) -> Ledge
     pairs = [one if isinstance(one, tuple) else (one, "{}") for one in done]
     return Ledger(
         successes=tuple(Success(name=name, arguments=arguments) for name, arguments in pairs),
-        in_doubt=tuple(ToolCall(id=name, name=name, arguments="{}") for name in in_doubt),
+        in_doubt=tuple(UnknownCall(id=name, name=name, arguments="{}") for name in in_doubt),
     )
 
 
