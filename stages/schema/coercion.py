@@ -254,10 +254,10 @@ def _children(value: Json, at: Place, fuel: _Walk) -> _Coerced:
 
 def _members(value: dict[str, Json], at: Place, fuel: _Walk) -> _Coerced:
     declared, required = members_of(at.rules), {*names_in(at.rules.get("required"))}
-    changed, left_out, repairs = dict[str, Json](), set[str](), list[str]()
+    changed, left_out, repairs = dict[str, Json](), list[str](), list[str]()
     for name, child, place in at.members(value):
         if child is None and name in declared and name not in required and not place.fits(None):
-            left_out.add(name)
+            left_out.append(name)
             repairs.append(_noted("null left out", place))
             continue
         coerced, more = _coerced(child, place, fuel)
@@ -266,7 +266,10 @@ def _members(value: dict[str, Json], at: Place, fuel: _Walk) -> _Coerced:
             repairs += more
     if not repairs:
         return value, []
-    return {name: changed.get(name, child) for name, child in value.items() if name not in left_out}, repairs
+    changed = value | changed
+    for name in left_out:
+        del changed[name]
+    return changed, repairs
 
 
 def _items(value: list[Json], at: Place, fuel: _Walk) -> _Coerced:
