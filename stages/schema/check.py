@@ -238,11 +238,11 @@ def _elsewhere(value: Json, at: Place, fuel: Fuel) -> Iterator[_Found]:
         yield from _alternative(value, branches, at, fuel)
     match value:
         case dict():
-            for name, child in value.items():
-                yield from _in(child, at.member(name), fuel)
+            for _, child, place in at.members(value):
+                yield from _in(child, place, fuel)
         case list():
-            for i, child in enumerate(value):
-                yield from _in(child, at.item(i), fuel)
+            for _, item, place in at.items(value):
+                yield from _in(item, place, fuel)
         case _:
             pass
 

@@ -12,7 +12,7 @@ from stages.repair.damaged_json import FoundJson
 from stages.repair.decoding import decode, decode_or
 from stages.repair.json_text import json_at
 from stages.schema.judging import Fuel, Judge, Path, Place
-from stages.schema.value import Json, dotted, json_type, kinds, optional_members, pairs_lost, too_deep, types_of
+from stages.schema.value import Json, dotted, json_type, kinds, members_of, names_in, pairs_lost, too_deep, types_of
 
 # Lossless coercions of a single value to the type that a part of a schema requires.
 
@@ -35,6 +35,8 @@ def _retype(value: Json, part: Mapping[str, Json], lists: Callable[[Json], bool]
 
     `lists` tells whether the part's `enum` or `const` allows a value; always, if it has neither.
     """
+    if value is None or isinstance(value, list | dict):
+        return value, ""
     if not isinstance(value, str):
         if part.get("format") == "decimal" and types_of(part) == ("string",) and kinds(value) & {"number", "integer"}:
             return msgspec.json.encode(value).decode(), "number to decimal"
@@ -107,9 +109,10 @@ def _of_type(value: Json, part: Mapping[str, Json]) -> bool:
 
 def _whole(value: Json, part: Mapping[str, Json]) -> Json:
     """The integer for a float like 2.0, if integers are allowed but other numbers are not; else the value."""
+    if not isinstance(value, float) or not value.is_integer() or abs(value) > _EXACT:
+        return value
     types = types_of(part)
-    whole = isinstance(value, float) and value.is_integer() and abs(value) <= _EXACT
-    return int(value) if whole and isinstance(value, float) and "integer" in types and "number" not in types else value
+    return int(value) if "integer" in types and "number" not in types else value
 
 
 _any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
@@ -269,24 +272,30 @@ def _children(value: Json, at: Place, fuel: _Walk) -> _Coerced:
 
 
 def _members(value: dict[str, Json], at: Place, fuel: _Walk) -> _Coerced:
-    optional = optional_members(at.rules)
-    coerced: dict[str, Json] = {}
-    repairs: list[str] = []
-    for name, child in value.items():
-        place = at.member(name)
-        if child is None and name in optional and not place.fits(None):
+    declared, required = members_of(at.rules), {*names_in(at.rules.get("required"))}
+    changed, left_out, repairs = dict[str, Json](), list[str](), list[str]()
+    for name, child, place in at.members(value):
+        if child is None and name in declared and name not in required and not place.fits(None):
+            left_out.append(name)
             repairs.append(_noted("null left out", place))
             continue
-        coerced[name], more = _coerced(child, place, fuel)
-        repairs += more
-    return (coerced, repairs) if repairs else (value, [])
+        coerced, more = _coerced(child, place, fuel)
+        if more:
+            changed[name] = coerced
+            repairs += more
+    if not repairs:
+        return value, []
+    changed = value | changed
+    for name in left_out:
+        del changed[name]
+    return changed, repairs
 
 
 def _items(value: list[Json], at: Place, fuel: _Walk) -> _Coerced:
-    coerced: list[Json] = []
-    repairs: list[str] = []
-    for i, child in enumerate(value):
-        item, more = _coerced(child, at.item(i), fuel)
-        coerced.append(item)
-        repairs += more
-    return (coerced, repairs) if repairs else (value, [])
+    changed, repairs = dict[int, Json](), list[str]()
+    for i, item, place in at.items(value):
+        coerced, more = _coerced(item, place, fuel)
+        if more:
+            changed[i] = coerced
+            repairs += more
+    return ([changed.get(i, item) for i, item in enumerate(value)], repairs) if repairs else (value, [])

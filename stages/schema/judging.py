@@ -22,6 +22,7 @@ from stages.schema.value import (
     cut_text,
     dotted,
     is_pointer,
+    members_of,
     shown_value,
     too_deep,
 )
@@ -407,6 +408,9 @@ def _explained(error: "ValidationError") -> str:
 _DEEPEST = 150
 """Maximum depth of nested questions, because each takes some of the interpreter's stack."""
 
+_MOST_QUESTIONS = 400_000
+"""Maximum number of questions in one check: about two seconds, and 100 MB for the answers."""
+
 _INLINED, _JUDGED_LEVELS = 100, 100
 """Maximum number of copied references, and maximum depth (`_alone`)."""
 
@@ -447,14 +451,15 @@ class Judge:
     def __init__(self, schema: Compiled, size: int) -> None:
         self.schema = schema
         self.exhausted = False
-        self._questions = 1_000 + 4 * size
+        self._questions = min(1_000 + 4 * size, _MOST_QUESTIONS)
         self._searched = _MOST_SEARCHED
         self._inlined = _INLINED
         self._waiting = 0
         self._asking = False
         self._asked: list[Json] = []
-        # By ids of part and value. The value is stored, too, so that its id is not reused.
-        self._verdicts: dict[tuple[int, int], tuple[object, bool]] = {}
+        # By ids of part and value. The values are kept, so that no id is reused.
+        self._verdicts: dict[tuple[int, int], bool] = {}
+        self._kept: dict[int, object] = {}
         self._validators: dict[int, Validator] = {}
         self._own: dict[int, Validator] = {}
         self._patterns: dict[str, Validator] = {}
@@ -468,16 +473,18 @@ class Judge:
         if not isinstance(part, dict):
             return part is True
         key = id(part), id(value)
-        if known := self._verdicts.get(key):
-            return known[1]
+        known = self._verdicts.get(key)
+        if known is not None:
+            return known
         if not self._questions or self._waiting >= _DEEPEST:
             self.exhausted = True
         if self.exhausted:
             return False
         self._questions -= 1
         self._waiting += 1
+        self._kept[id(value)] = value
         # A part that only refers back to itself accepts everything.
-        self._verdicts[key] = value, True
+        self._verdicts[key] = True
         verdict = False
         try:
             verdict = self._validator(part).is_valid(value)
@@ -485,13 +492,14 @@ class Judge:
             # The caller has used up most of the interpreter's stack. The validator would take the error for a verdict.
             self.exhausted = True
         finally:
-            self._verdicts[key] = value, verdict
+            self._verdicts[key] = verdict
             self._waiting -= 1
         return verdict
 
     def learn(self, value: Json, *, fits: bool) -> None:
         """Record the validator's own verdict on a value of the whole schema."""
-        self._verdicts[id(self.schema.root), id(value)] = value, fits
+        self._kept[id(value)] = value
+        self._verdicts[id(self.schema.root), id(value)] = fits
 
     def lists(self, part: dict[str, Json], value: Json) -> bool:
         """Whether the part's `const` or `enum` allows the value; True if it has neither."""
@@ -647,6 +655,9 @@ class Judge:
 _LEVELS = 120
 """Maximum depth to which parts of a schema are followed, including references."""
 
+_MOST_STEPS = 100_000
+"""Maximum number of steps in one walk: about one and a half seconds."""
+
 
 Path = tuple[str | int, ...]
 """The names and indexes that lead to a place in a value."""
@@ -686,13 +697,28 @@ class Place(Struct, frozen=True):
             return self._child(declared[name], name)
         return self._child(self.rules.get("additionalProperties"), name)
 
-    def item(self, index: int) -> Self:
-        """The part for that item of an array: from `prefixItems` (or draft 7's list of `items`), or for the rest."""
+    def members(self, value: dict[str, Json]) -> Iterator[tuple[str, Json, Self]]:
+        """The members that the part has rules for, each with its part.
+
+        In the value's order, or in the schema's if that declares fewer: a schema of many small parts about one large
+        object would otherwise take the product of both.
+        """
+        declared, others = members_of(self.rules), self.rules.get("additionalProperties")
+        names = value if isinstance(others, dict) or len(value) <= len(declared) else declared
+        for name in names:
+            if name in value and (name in declared or isinstance(others, dict)):
+                yield name, value[name], self._child(declared.get(name, others), name)
+
+    def items(self, value: list[Json]) -> Iterator[tuple[int, Json, Self]]:
+        """The items that the part has rules for, each with its part.
+
+        From `prefixItems` (or draft 7's list of `items`), or for the rest.
+        """
         items, first = self.rules.get("items"), self.rules.get("prefixItems")
-        keyword, leading = ("items", items) if isinstance(items, list) else ("prefixItems", first)
-        if isinstance(leading, list) and index < len(leading):
-            return self._child(leading[index], index)
-        return self._child(self.rules.get("additionalItems" if keyword == "items" else "items"), index)
+        leading, rest = (items, self.rules.get("additionalItems")) if isinstance(items, list) else (first, items)
+        listed = leading if isinstance(leading, list) else []
+        for i, item in enumerate(value if isinstance(rest, dict) else value[: len(listed)]):
+            yield i, item, self._child(listed[i] if i < len(listed) else rest, i)
 
     def _branches(self, keyword: str) -> list[Self]:
         branches = self.rules[keyword]
@@ -713,11 +739,11 @@ class Fuel:
     """
 
     def __init__(self, size: int) -> None:
-        self._left = 1000 + 2 * size
+        self._left = min(1_000 + 2 * size, _MOST_STEPS)
 
     def lasts(self, at: Place) -> bool:
-        """Whether to continue at this place, which costs one step; never deeper than `_LEVELS`."""
-        if at.level > _LEVELS or not self._left:
+        """Whether to continue at this place, which costs one step; never deeper than `_LEVELS`, or without verdicts."""
+        if at.level > _LEVELS or not self._left or at.judge.exhausted:
             return False
         self._left -= 1
         return True

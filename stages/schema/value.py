@@ -45,7 +45,7 @@ def json_type(value: Json) -> str:
 def types_of(part: Mapping[str, Json]) -> tuple[str, ...]:
     """The types that a part of a schema names; empty if it names none."""
     given = part.get("type")
-    return tuple(name for name in (given if isinstance(given, list) else [given]) if isinstance(name, str))
+    return (given,) if isinstance(given, str) else tuple(names_in(given))
 
 
 def names_in(listed: Json) -> list[str]:

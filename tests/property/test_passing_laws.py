@@ -1,14 +1,17 @@
 """The laws of passing on: what forge writes it takes, and a stream that it goes on with adds up to the reply."""
 
+import re
+from collections import Counter
 from collections.abc import Callable
+from operator import itemgetter
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from stages.effect import Fault, Reply
+from stages.effect import Fault, RawCall, Reply
 from stages.wire.anthropic.messages_server import passed_message
 from stages.wire.deltas import reply_pieces
 from stages.wire.openai.chat_server import passed_chat
@@ -22,9 +25,26 @@ each = pytest.mark.parametrize("name", SIDES)
 BEGUN: dict[str, Callable[[Envelope], Passed]] = {"chat": passed_chat, "messages": passed_message}
 
 
+TWO_CALLS = Reply(
+    calls=(RawCall(id="a", name="look", arguments='{"a":12}'), RawCall(id="b", name="find", arguments='{"b":34}')),
+    finish="tool_calls",
+)
+
+
 def parted(stream: bytes) -> list[bytes]:
     """The events of a stream."""
     return [event + b"\n\n" for event in stream.split(b"\n\n")[:-1]]
+
+
+def by_turns(events: list[bytes]) -> list[bytes]:
+    """The same events, but the calls of a chat completion all begin first, and then grow by turns."""
+    pieces = Counter[bytes]()
+    turns = list[int]()
+    for event in events:
+        call = re.search(rb'"tool_calls":\[{"index":\d+', event)
+        turns.append(pieces[call[0]] if call else len(events) * bool(pieces))
+        pieces.update([call[0]] if call else [])
+    return [event for _, event in sorted(zip(turns, events, strict=True), key=itemgetter(0))]
 
 
 def theirs(sides: Sides) -> Envelope:
@@ -48,12 +68,14 @@ def test_a_stream_of_forges_own_is_taken(name: str, reply: Reply) -> None:
 
 
 @each
-@given(reply=replies(), texts=places, at=st.integers(0, 99))
+@given(reply=replies(), texts=places, at=st.integers(0, 99), turned=st.booleans())
+@example(reply=TWO_CALLS, texts=[4], at=5, turned=True)
 def test_a_servers_stream_is_the_reply_wherever_forge_takes_over(
-    name: str, reply: Reply, texts: list[int], at: int
+    name: str, reply: Reply, texts: list[int], at: int, *, turned: bool
 ) -> None:
     sides, server = SIDES[name], BACKENDS[name]
     stream = parted(server.stream(reply, lambda text: cut(text, texts)))
+    stream = by_turns(stream) if turned else stream
     passed, decoder = BEGUN[name](envelope(sides, stream=True)), server.wire.stream
     own: Events | None = None
     sent = list[bytes]()

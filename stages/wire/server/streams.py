@@ -91,7 +91,7 @@ def event(payload: object, name: str = "") -> bytes:
 #
 # Reasoning, text and each call are blocks. Text and reasoning are written as they arrive. From the first call on,
 # everything is held until the reply ends: the pieces of several calls may come by turns, and a closed block cannot be
-# opened again. Only a call that the backend's own events began, before forge took over, grows in place.
+# opened again. Only calls that the backend's own events began, before forge took over, grow in place.
 
 BlockKind = Literal["reasoning", "text", "call"]
 
@@ -166,8 +166,9 @@ def advance_blocks(blocks: Blocks, piece: Piece) -> _Written:
             return _grown(blocks, "reasoning", text)
         case CallStarted(index=index) if index < blocks.calls:
             return blocks, ()  # begun by the backend's own events: clients would append the name or id
-        case CallDelta(index=index, arguments=more) if blocks.open is not None and blocks.open.call == index:
-            return _grown(blocks, "call", more)
+        case CallDelta(index=index, arguments=more) if blocks.open is not None and index <= blocks.open.call:
+            # Chat completions never close a call: those that the backend began may grow by turns.
+            return blocks, (BlockGrown(block=replace(blocks.open, call=index), text=more),)
         case TextDelta() | ReasoningDelta() | CallStarted() | CallDelta():
             return replace(blocks, held=(blocks.held, piece)), ()
         case Ended():

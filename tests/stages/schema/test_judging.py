@@ -8,6 +8,7 @@ import pytest
 from stages.schema import Fits, Misfit, checker, project, unchecked
 from stages.schema.judging import MOST_VISITS, visits
 from stages.schema.value import Json
+from tests.counted import calls_of
 from tests.hostile_schemas import Hostile, hostile_schemas
 
 SMALL = [
@@ -187,3 +188,42 @@ def test_what_takes_exponential_time_is_known_by_its_form() -> None:
     assert {"30 times anyOf", "30 times if", "30 times unevaluatedProperties", "anyOf, kinds told late"} <= costly
     assert {"$dynamicRef", "$recursiveRef", "anchors", "percent-encoded", "items of itself"} <= costly
     assert not {"members, twice each", "uniqueItems", "not, 60 deep", "5,000 members"} & costly
+
+
+# --- Work that grows with the arguments, and no further than its bounds
+
+
+def wide(count: int) -> tuple[str, str]:
+    """A schema of many parts with one member each, all about one object; no "unevaluated" keyword allows the others."""
+    alone: dict[str, Json] = {"unevaluatedProperties": False}
+    parts: list[Json] = [{"properties": {f"p{i}": {"type": "object"}}, **alone} for i in range(count)]
+    return json.dumps({"type": "object", "allOf": parts, **alone}), json.dumps({f"p{i}": {} for i in range(count)})
+
+
+def lists_in_alternatives(fitting: int, leaf: Json, count: int) -> tuple[str, str]:
+    """Lists in a schema of alternatives that refer to it again: ten that no list fits, then those that may fit."""
+    again: dict[str, Json] = {"type": "array", "items": {"$ref": "#/$defs/n"}}
+    lists: dict[str, Json] = {f"k{i}": {**again, **({"minItems": 99} if i < 10 else {})} for i in range(10 + fitting)}
+    references: list[Json] = [{"$ref": f"#/$defs/{name}"} for name in lists]
+    some: Json = {"anyOf": [*references, {"type": "integer"}]}
+    schema: Json = {"type": "object", "properties": {"a": {"$ref": "#/$defs/n"}}, "$defs": {"n": some, **lists}}
+    return json.dumps(schema), json.dumps({"a": [[leaf]] * count})
+
+
+def work(schema: str, arguments: str) -> int:
+    check = checker(schema.encode())
+    check('{"a":"x"}')  # the first one imports
+    return calls_of(lambda: check(arguments))
+
+
+def test_many_parts_about_one_object_cost_no_product() -> None:
+    """The sum of parts and members: each part is followed to its own members alone."""
+    few, many = (work(*wide(count)) for count in (400, 1_600))
+    assert many < 5 * few
+
+
+@pytest.mark.parametrize(("leaf", "count", "most"), [(1, 60_000, 6_000_000), ("x", 25_000, 13_000_000)])
+def test_arguments_of_too_many_values_are_judged_and_coerced_with_bounded_work(
+    leaf: Json, count: int, most: int
+) -> None:
+    assert work(*lists_in_alternatives(2, leaf, count)) < most
