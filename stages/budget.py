@@ -2,7 +2,7 @@
 
 from typing import TypeVar
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from stages.effect import Budget, Price, Spending
 from stages.halt import BudgetSpent, Spent
@@ -15,12 +15,19 @@ _N = TypeVar("_N", int, float)
 def left_of(budget: Budget, spent: Spending, seconds: float = 0.0) -> Budget:
     """What is left of the budget; never less than nothing."""
     if not spent.calls and budget.tool_calls is budget.tokens is budget.seconds is budget.cost is None:
-        return budget  # nothing that was spent is limited
-    used = asdict(spent) | {"seconds": seconds}
-    left = {
-        name: limit - min(limit, n) for name, n in used.items() if n and (limit := getattr(budget, name)) is not None
-    }
-    return replace(budget, **left) if left else budget  # replacing checks the fields, which takes microseconds
+        return budget  # nothing that was spent is limited; replacing checks the fields, which takes microseconds
+    return replace(
+        budget,
+        calls=_less(budget.calls, spent.calls),
+        tool_calls=_less(budget.tool_calls, spent.tool_calls),
+        tokens=_less(budget.tokens, spent.tokens),
+        seconds=_less(budget.seconds, seconds),
+        cost=_less(budget.cost, spent.cost),
+    )
+
+
+def _less(limit: _N | None, used: _N) -> _N | None:
+    return limit - min(limit, used) if limit is not None and used else limit
 
 
 def charged(ledger: Ledger, spent: Spending, seconds: float = 0.0) -> Ledger:

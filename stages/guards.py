@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from stages._later import LazyPattern
 from stages.arithmetic import (
     Calculation,
     Incalculable,
@@ -434,20 +435,20 @@ def _parts(value: Json) -> list[Json]:
     if isinstance(value, str):
         if any(map(str.isdigit, value)):
             return [value]
-        words = [word for word in _WORD.findall(value) if len(word) > 1]
+        words = [word for word in _WORD.compiled.findall(value) if len(word) > 1]
         return [*words] if len(words) <= _FEW else []
     return [value] if isinstance(value, int | float) and not isinstance(value, bool) else []
 
 
-_WORD = re.compile(r"[^\W_]+")
+_WORD = LazyPattern(r"[^\W_]+")
 
 
 def _worked_out(value: Json) -> bool:
     """Whether the value may be derived from given ones: a number, a date, a time."""
-    return isinstance(value, int | float) or (isinstance(value, str) and _NUMERIC.fullmatch(value) is not None)
+    return isinstance(value, int | float) or (isinstance(value, str) and _NUMERIC.compiled.fullmatch(value) is not None)
 
 
-_NUMERIC = re.compile(r"[\d\s:./,+TZ-]{1,40}(?: ?[ap]\.?m\.?)?", re.IGNORECASE)
+_NUMERIC = LazyPattern(r"[\d\s:./,+TZ-]{1,40}(?: ?[ap]\.?m\.?)?", re.IGNORECASE)
 
 
 def _is_listed(tool: ToolSpec, name: str, value: Json) -> bool:

@@ -186,9 +186,10 @@ def _test_of_class(kind: Hint, wanted: object, *, deep: bool) -> Test:
         return lambda value: not isinstance(value, type) and all(hasattr(value, name) for name in members)
     if not isinstance(wanted, type):
         return lambda _: False
+    is_number = kind in (int, float)
 
     def test(value: object) -> bool:
-        if kind in (int, float) and isinstance(value, int):
+        if is_number and isinstance(value, int):
             return not isinstance(value, bool)
         if not isinstance(value, wanted):
             return False

@@ -37,10 +37,10 @@ def placeholder_arguments(call: ToolCall, tools: Mapping[str, ToolSpec], state: 
     found: list[tuple[str, str]] = []
     writes = tools[call.name].effect == "write"
     for name, value in _members.decode(call.arguments).items():
-        if isinstance(value, str) and ("\n" in value.strip() or (writes and _is_document(name))):
-            found += [(name, value)] if _stands_for_a_result(value.strip(), tools) else []
-        elif isinstance(value, str):
-            found += [(name, value)] if _stands_for(value, name, tools) else []
+        if isinstance(value, str) and _stands_for(value, name, tools):
+            document = "\n" in value.strip() or (writes and _is_document(name))
+            if not document or _stands_for_a_result(value.strip(), tools):
+                found.append((name, value))
         elif isinstance(value, list | dict):
             texts = [leaf for _, leaf in values_within(value) if isinstance(leaf, str)]
             found += [(name, text) for text in texts if _stands_for(text, name, tools)]

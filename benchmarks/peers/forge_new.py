@@ -26,6 +26,9 @@ TERMINAL = "finish"
 IMPORT = "import forge"
 DIST = "forge-toolcalls"
 
+SAMPLING = Sampling(max_tokens=1024)
+"""Made once, as by a program that makes its backend once and runs many workflows on it."""
+
 Function = Callable[..., str]
 
 
@@ -33,9 +36,7 @@ class Fixed:
     """A backend that is already connected."""
 
     def __init__(self, send: Callable[[Send], Awaitable[Replied | Undelivered]], model: str) -> None:
-        self._connection = Connection(
-            Setup(model=model, context_tokens=10**9, sampling=Sampling(max_tokens=1024)), send
-        )
+        self._connection = Connection(Setup(model=model, context_tokens=10**9, sampling=SAMPLING), send)
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Connection]:

@@ -34,7 +34,10 @@ def _call(step: int, name: str, arguments: str) -> dict[str, object]:
 CALLS = tuple(reply("stub", 1001, "text", step) for step in range(1000))
 """The first thousand calls, made at import: their making is no part of a run in the mode `stub`."""
 
+ENDS = {terminal: reply("stub", 1, terminal, 0) for terminal in ("text", "finish")}
+"""The reply that ends a run, by how it does; made at import likewise."""
+
 
 def scripted(turns: int, terminal: str) -> Iterator[bytes]:
     """The replies of a run of so many turns (at most 1001), ready as bytes."""
-    return itertools.chain(itertools.islice(CALLS, turns - 1), [reply("stub", 1, terminal, 0)])
+    return itertools.chain(itertools.islice(CALLS, turns - 1), [ENDS[terminal]])

@@ -5,12 +5,14 @@ Python tries one alternative after the other. Here what several of them begin wi
 
 import re
 
-_PIECE = re.compile(
+from stages._later import LazyPattern
+
+_PIECE = LazyPattern(
     r"\\u[0-9a-fA-F]{4}|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\((?:\?(?:[:=!>]|<[=!]|[a-z-]+:))?|[)|]|(?:[*+?]|\{\d*+(?:,\d*+)?\})[+?]?|.",
     re.DOTALL,
 )
-_REPEATED = re.compile(r"(?:[*+?]|\{\d*+(?:,\d*+)?\})[+?]?")
-_LITERAL = re.compile(r"\^|\\w\+|\\[^\w\s]|[^\\\[\](){}.*+?|^$]")
+_REPEATED = LazyPattern(r"(?:[*+?]|\{\d*+(?:,\d*+)?\})[+?]?")
+_LITERAL = LazyPattern(r"\^|\\w\+|\\[^\w\s]|[^\\\[\](){}.*+?|^$]")
 
 _Sequence = tuple[str, ...]
 """What an expression without bars has one after the other: characters, classes and groups, as often as they repeat."""
@@ -31,7 +33,7 @@ def by_first_character(expression: str) -> dict[str, str]:
     """
     rests: dict[str, list[_Sequence]] = {}
     for sequence in _opened(_sequences(expression)):
-        literal = bool(sequence) and _LITERAL.fullmatch(sequence[0])
+        literal = bool(sequence) and _LITERAL.compiled.fullmatch(sequence[0])
         first, rest = (sequence[0], sequence[1:]) if literal else ("", sequence)
         rests.setdefault(first, []).append(rest)
     return {first: _any_of(_opened(several)) for first, several in rests.items()}
@@ -41,12 +43,12 @@ def _sequences(expression: str) -> list[_Sequence]:
     """The alternatives at the outermost bars, each taken apart."""
     found: list[list[str]] = [[]]
     depth = 0
-    for piece in _PIECE.findall(expression):
+    for piece in _PIECE.compiled.findall(expression):
         inside = depth > 0
         depth += piece.startswith("(") - (piece == ")")
         if piece == "|" and not inside:
             found.append([])
-        elif inside or (found[-1] and _REPEATED.fullmatch(piece)):
+        elif inside or (found[-1] and _REPEATED.compiled.fullmatch(piece)):
             found[-1][-1] += piece
         else:
             found[-1].append(piece)

@@ -3,17 +3,19 @@
 import re
 from collections.abc import Iterator
 
+from stages._later import LazyPattern
+
 _DEEPEST = 3
 """Maximum number of times that a text is escaped."""
 
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_ESCAPE = LazyPattern(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _SIGNS = {"n": "\n", "t": "\t", "r": "\r"}
 
-_LETTER = re.compile(
+_LETTER = LazyPattern(
     r"\\{1,8}(?:u00|x|u\{)([3-7][0-9a-fA-F])\}?|&(?:amp;){0,3}#(?:[xX]0{0,4}([3-7][0-9a-fA-F])|0{0,4}(\d{2,3}));?"
 )
-_UNSEEN = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
-_MARGIN = re.compile(r"^[ \t]{0,12}(?:\d{1,6}[ \t]{0,4}[\t\u2192|:.)]|[>#*+|;%-]{1,3}|//)[ \t]{0,4}", re.MULTILINE)
+_UNSEEN = LazyPattern("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
+_MARGIN = LazyPattern(r"^[ \t]{0,12}(?:\d{1,6}[ \t]{0,4}[\t\u2192|:.)]|[>#*+|;%-]{1,3}|//)[ \t]{0,4}", re.MULTILINE)
 
 
 def unescape_letters(text: str) -> str:
@@ -22,8 +24,8 @@ def unescape_letters(text: str) -> str:
     Letters and digits have no meaning in any grammar, so they are only escaped to hide a word.
     """
     if "\\" in text or "&" in text:
-        text = _LETTER.sub(_letter, text)
-    return text if text.isascii() else _UNSEEN.sub("", text)
+        text = _LETTER.compiled.sub(_letter, text)
+    return text if text.isascii() else _UNSEEN.compiled.sub("", text)
 
 
 def _letter(escape: re.Match[str]) -> str:
@@ -34,7 +36,7 @@ def _letter(escape: re.Match[str]) -> str:
 
 def without_margin(text: str) -> str | None:
     """The text without numbers, quotation or comment marks before its lines; None if it has none."""
-    plain, lines = _MARGIN.subn("", text)
+    plain, lines = _MARGIN.compiled.subn("", text)
     return plain if lines > 1 else None
 
 
@@ -52,7 +54,7 @@ def unescape_layers(text: str) -> Iterator[str]:
 
 def _plainer(text: str) -> Iterator[str]:
     if "\\" in text:
-        yield _sound(_ESCAPE.sub(_sign, text))
+        yield _sound(_ESCAPE.compiled.sub(_sign, text))
     if "&" in text:
         from html import unescape  # noqa: PLC0415 - a table of two thousand names, of use to few texts
 

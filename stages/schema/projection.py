@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Callable, Iterator
-from functools import cache
 from typing import Literal, assert_never
 
 import msgspec
 from msgspec import Raw, Struct
 
+from stages._later import LazyPattern
 from stages.schema.value import MAX_BYTES, Json, at_pointer, json_type, members_of, names_in, optional_members, types_of
 
 # Patterns for llama.cpp's grammars: from an ECMA regular expression to a simple equivalent one.
@@ -20,14 +20,9 @@ _MOST_REPEATS = 100
 """Maximum copies that a repetition expands to, because the grammar's size and time grow with them."""
 
 _SETS = {"d": "0-9", "w": "A-Za-z0-9_"}
-_MEMBER = re.compile(r"\\(?P<set>[dw])|\\(?P<escaped>.)|(?P<range>[A-Za-z0-9]-[A-Za-z0-9])|(?P<plain>.)")
-
-
-@cache
-def _token() -> re.Pattern[str]:
-    """Compiled when a schema first has a pattern: it takes a hundredth of `import forge`."""
-    return re.compile(
-        r"""(?P<open>\((?:\?:)?(?![?*+{)|]))
+_MEMBER = LazyPattern(r"\\(?P<set>[dw])|\\(?P<escaped>.)|(?P<range>[A-Za-z0-9]-[A-Za-z0-9])|(?P<plain>.)")
+_TOKEN = LazyPattern(
+    r"""(?P<open>\((?:\?:)?(?![?*+{)|]))
     |   (?P<close>(?<![(|])\))
     |   (?P<either>(?<![(|])\|(?![)|?*+{]))
     |   (?P<many>(?<![\^(|*+?}])(?:[*+?]|\{(?P<low>\d{1,4})(?:,(?P<high>\d{1,4}))?\})(?![?+]))
@@ -36,8 +31,8 @@ def _token() -> re.Pattern[str]:
     |   \[(?P<members>-?(?:[A-Za-z0-9]-[A-Za-z0-9](?!-[^\]])|[A-Za-z0-9 _.,:;@#%&=!~<>/'`*+?(){}|$]
                         |\\[dw./$*+?(){}|-])+-?)\]
     |   (?P<text>[A-Za-z0-9 _,:;@\#%&=!~<>/'`-])""",
-        re.VERBOSE,
-    )
+    re.VERBOSE,
+)
 
 
 def plain_pattern(pattern: str) -> str | None:
@@ -47,7 +42,7 @@ def plain_pattern(pattern: str) -> str | None:
     written = ["^"]
     depth, at, end = 0, 1, len(pattern) - 1
     while at < end:
-        token = _token().match(pattern, at, end)
+        token = _TOKEN.compiled.match(pattern, at, end)
         text = token and _written(token, depth)
         if token is None or text is None:
             return None
@@ -69,7 +64,7 @@ def _written(token: re.Match[str], depth: int) -> str | None:
     if token["members"]:
         # A class of the same characters without escapes, the hyphen last, where it means itself.
         members = token["members"]
-        found = [*_MEMBER.finditer(members)]
+        found = [*_MEMBER.compiled.finditer(members)]
         if any(m["range"] and m["range"][0] > m["range"][2] for m in found):
             return None
         plainly = [_SETS[m["set"]] if m["set"] else m["range"] or m["escaped"] or m["plain"] for m in found]
@@ -158,7 +153,7 @@ def _any_value() -> SchemaPart:
     return {"type": ["object", "array", "string", "number", "boolean", "null"]}
 
 
-_EXCLUDABLE = re.compile(r"[A-Za-z0-9_./~ ]+")
+_EXCLUDABLE = LazyPattern(r"[A-Za-z0-9_./~ ]+")
 """Names that the converter can exclude from undeclared members: it copies their bytes into character classes."""
 
 
@@ -176,7 +171,7 @@ def _object_rules(schema: SchemaPart, inner: Inner) -> Supported:
         rest = True
     if rest is None:
         return asked, []
-    if rest is not False and not all(map(_EXCLUDABLE.fullmatch, known)):
+    if rest is not False and not all(map(_EXCLUDABLE.compiled.fullmatch, known)):
         return asked, ["additionalProperties"]
     return {**asked, "additionalProperties": rest}, []
 
