@@ -37,7 +37,7 @@ _MOST_WORDS = 5
 
 _COMMAND = re.compile(
     rf"\s*+(?!<)(?P<mark>[^\w\s]{{0,4}}(?:(?=\w{{0,16}}{STEM})\w{{4,16}}://|[A-Za-z_.-]{{0,16}}[^\w\s:]{{0,4}}:?\s?))"
-    r"(?P<name>[A-Za-z_][\w.-]{0,100}+)(?=[\s?])"
+    r"(?<![\w.-])(?P<name>[A-Za-z_][\w.-]{0,100}+)(?=[\s?])"
 )
 _ITEM = (
     r"(?P<lead>\s{{0,4}}[^\w\s\"']{{0,3}}\s{{0,4}}[^\w\s\"']{{0,2}}(?:[A-Za-z]{{1,8}}\s)??[^\w\s\"']{{0,2}})(?P<key>{keys})(?![\w.-])"
@@ -52,9 +52,9 @@ def _read(text: str, start: int, names: Names) -> Read | None:
 
 
 def _command(text: str, start: int, names: Names) -> Read | None:
-    """A reply that is a mark, a tool and its arguments, all of them written in the same way: a guess."""
+    """A reply that is a tool and its arguments, all of them written in the same way, perhaps behind a mark: a guess."""
     head = _COMMAND.match(text, start)
-    known = names.parameters(head["name"]) if head and head["mark"].strip() else ()
+    known = names.parameters(head["name"]) if head else ()
     if head is None or not known or any(map(names.knows, _WORD.findall(head["mark"]))):
         return None
     pattern = re.compile(_ITEM.format(keys="|".join(map(re.escape, sorted(known, reverse=True)))))
@@ -71,6 +71,8 @@ def _command(text: str, start: int, names: Names) -> Read | None:
         given[item["key"]] = value
     if not given or len({sep for _, sep in signs}) > 1 or len({lead for lead, _ in signs}) > 2:
         return None
+    if not head["mark"].strip() and not all(sep for _, sep in signs):
+        return None  # words
     return _guess(head["name"], given, start, closed.end()) if (closed := _CLOSED.match(text, position)) else None
 
 
@@ -80,16 +82,13 @@ def _guess(name: str, given: Mapping[str, str], start: int, end: int) -> Read:
     return Read(start=start, end=end, claims=(claim,), keep="")
 
 
-def lines_call(text: str, start: int, position: int, names: Names, *, marked: bool = False) -> Read | None:
-    """A known tool and a line for each of its arguments, up to the end of a fence or the reply: a guess.
-
-    `marked`: markup around it says that it is a call.
-    """
+def lines_call(text: str, start: int, position: int, names: Names) -> Read | None:
+    """A known tool and a line for each of its arguments, up to the end of a fence or the reply: a guess."""
     if not names.known:
         return None
     title = _TITLE.match(text, position)
     heads = (_HEAD.match(text, at) for at in (position, title.end() if title else position))
-    named = ((head, name) for head in heads if head and (name := _named(head["head"], names, marked=marked)))
+    named = ((head, name) for head in heads if head and (name := _named(head["head"], names)))
     if (first := next(named, None)) is None:
         return None
     head, name = first
@@ -117,12 +116,12 @@ def lines_call(text: str, start: int, position: int, names: Names, *, marked: bo
     return _guess(name, given, start, end.end())
 
 
-def _named(head: str, names: Names, *, marked: bool) -> str:
+def _named(head: str, names: Names) -> str:
     """The tool that the line names, if that is all that it says."""
     words = _WORD.findall(head)
     named = {word for word in words if names.knows(word)} if len(words) <= _MOST_WORDS else set[str]()
     others = [word for word in words if word not in named]
-    labelled = marked or len(others) <= 1 or _NAMED.match(head) is not None or any(map(STEM_IN.search, others))
+    labelled = len(others) <= 1 or _NAMED.match(head) is not None or any(map(STEM_IN.search, others))
     return named.pop() if len(named) == 1 and labelled else ""
 
 
