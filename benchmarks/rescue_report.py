@@ -39,6 +39,8 @@ UNTOUCHED: dict[str, tuple[str, ...]] = {
     "fourteenth-held": ("56 of 58", "85 of 92", "35 of 35", "12 of 13"),
     "fifteenth-tune": ("60 of 61", "93 of 103", "37 of 37", "9 of 15"),
     "fifteenth-held": ("62 of 62", "96 of 103", "38 of 38", "12 of 16"),
+    "sixteenth-tune": ("51 of 51", "85 of 88", "30 of 30", "12 of 12"),
+    "sixteenth-held": ("53 of 53", "84 of 86", "30 of 30", "11 of 13"),
 }
 """How many cases of each kind were right before anything was changed for that half of a list."""
 

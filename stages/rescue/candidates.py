@@ -17,6 +17,7 @@ _TWICE = re.compile(
     rf"\{{\s*+(?:\"type\"\s*+:\s*+\"object\"\s*+,\s*+)?\"({'|'.join(ARGUMENT_KEYS)}|properties)\"\s*+:\s*+\"?\{{"
 )
 _TYPED = {"type", "value"}
+"""The keys of a value that has its type beside it."""
 _BESIDE = frozenset({"type", "required", "additionalProperties"})
 """What a schema has beside its properties, in which a model wrote the values."""
 
@@ -45,13 +46,9 @@ def unwrapped(claim: Claim, names: Names) -> Claim:
         whole = has_values(given[twice[1]]) and beside <= _BESIDE if twice[1] == "properties" else not beside
         if whole and isinstance(names.known, Mapping) and names.knows(claim.name):
             inside = arguments_of(claim.name, FoundJson(text=json_source(given[twice[1]]), end=0)).claims
-            claim = next(
-                (
-                    replace(one, repairs=claim.repairs, cost=claim.cost).guessed("wrapped_twice", *one.repairs)
-                    for one in inside
-                ),
-                claim,
-            )
+            if inside:
+                repairs = (*claim.repairs, "wrapped_twice", *inside[0].repairs)
+                claim = replace(claim, arguments=inside[0].arguments, repairs=repairs, cost=claim.cost + 1)
     if '"value"' in claim.arguments and (values := _typed_values(claim, names)):
         claim = replace(claim, arguments=values).guessed("typed_values")
     if '"name"' not in claim.arguments and '"tool' not in claim.arguments:

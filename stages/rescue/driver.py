@@ -38,22 +38,24 @@ _BLANK = re.compile(
 """An argument that was left blank, such as `<customer email>`; one word in brackets may be an HTML tag."""
 _NEAR = 16
 """Characters in which a reply of escaped markup begins."""
-_ECHO = "echo"
 _MARKERS = re.compile(MARKER)
+_ECHO = "echo"
+"""The families of what is only shown."""
 _WORDS_BEFORE = r"(?:[^<>\[\]{}|`]{0,400}\n)?\s*"
+_TURN = "im_start|start|turn|start_of_turn|start_header_id|header_start|role_start|user|human|system|inst"
 _FENCED = re.compile(
     rf"{_WORDS_BEFORE}(?P<opens>```(?P<language>[^\n`]{{0,40}})\n)(?P<inside>(?:(?!```).)+)```\s*\Z", re.DOTALL
 )
-_TURN = "im_start|start|turn|start_of_turn|start_header_id|header_start|role_start|user|human|system|inst"
 _OPENED = re.compile(rf"{_WORDS_BEFORE}(?![<\[]/|\W{{1,3}}(?i:{GIVEN_BACK}|{SHOWN}|{_TURN})\b)(?P<opens>{MARKER})")
 _CLOSED = re.compile(rf"{MARKER}\s*\Z")
-"""A fence, or two markers of any word, but not those around what a model was given or only shows."""
-_WORDS = re.compile(r"[\w.-]{1,100}")
-_OPEN = frozenset({"missing_closer", "damaged_tags"})
+"""Wrappers: a fence, or two markers of any word, but not those around what a model was given, or only shows."""
 _WRAPPERS = 3
-"""Maximum number of them around one another."""
+"""Maximum number of wrappers around one another."""
 _LONGEST_WRAPPED = 20_000
-"""Characters of a reply that ends with one: all that is in it is read once more."""
+"""Characters of a reply that ends with a wrapper: all that is in it is read once more."""
+_NAMES = re.compile(r"[\w.-]{1,100}")
+_UNSURE_END = frozenset({"missing_closer", "damaged_tags"})
+"""Repairs of calls that the wrapper itself may have closed."""
 _TOKENIZED = re.compile(r"\u2581(?![^<>\s]{0,40}[|\uff5c]?>)")
 _TOO_MUCH = "it holds more than can be read; what follows was left out."
 
@@ -74,12 +76,11 @@ def rescuer(families: tuple[Family, ...] | Openers) -> Rescue:
         for _ in range(_WRAPPERS if tools.known and len(visible) <= _LONGEST_WRAPPED else 0):
             if found.calls or not (wrapped := _wrapped(inside)):
                 break
-            if any(map(tools.knows, _WORDS.findall(inside, *wrapped[:2]))):
-                break  # it is a call's own
+            if any(map(tools.knows, _NAMES.findall(inside, *wrapped[:2]))):
+                break  # it is a part of the call
             before, inside = f"{before}{inside[: wrapped[0]]}", inside[wrapped[1] : wrapped[2]]
             again = _found(inside, known, tools)
-            # The wrapper has taken away what might have closed it.
-            sure = all(_OPEN.isdisjoint(call.repairs) for call in again.calls)
+            sure = all(_UNSURE_END.isdisjoint(call.repairs) for call in again.calls)
             if again.calls and sure and not (again.damage or again.rest):
                 return _guessed(replace(again, rest=before.strip()), "any_wrapper", len(text))
         return found

@@ -65,23 +65,8 @@ PAGES = frozenset({"html", "xhtml", "svg", "jsx", "tsx", "vue", "svelte", "astro
 """Languages of pages and components: an element with a tool's name is part of the page, not a call."""
 CODE = frozenset(
     {"js", "javascript", "ts", "typescript", "java", "kotlin", "swift", "c", "cpp", "c++", "cs", "csharp", "go", "rust"}
-    | {
-        "rb",
-        "ruby",
-        "php",
-        "sql",
-        "css",
-        "lua",
-        "perl",
-        "r",
-        "scala",
-        "dart",
-        "bash",
-        "sh",
-        "shell",
-        "zsh",
-        "powershell",
-    }
+    | {"rb", "ruby", "php", "sql", "css", "lua", "perl", "r", "scala", "dart"}
+    | {"bash", "sh", "shell", "zsh", "powershell"}
 )
 """Languages of programs: what looks like a call in one is part of it."""
 STRAY_MARKUP = re.compile(
