@@ -40,6 +40,7 @@ vars(uvicorn.server)["asyncio"] = _Hurried()
 
 st.register_type_strategy(Raw, st.sampled_from([Raw(b"null"), Raw(b"1"), Raw(b'{"a":[1,2]}'), Raw(b'"text"')]))
 st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False))  # JSON has no others
+st.register_type_strategy(NeedsInput, st.builds(NeedsInput, question=st.text().map("why? {}".format)))
 # Hypothesis would take the factory of the default for the default itself.
 _ENDS = st.one_of(st.none(), st.from_type(NeedsInput), st.from_type(HandOff), st.from_type(Said))
 st.register_type_strategy(Succeeded, st.builds(Succeeded, value=st.from_type(Raw), ends=_ENDS))

@@ -1,7 +1,7 @@
 """The names of the tools, and matching a model's spelling to one of them."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Self
 
 import msgspec
@@ -68,9 +68,7 @@ class Names(Struct, frozen=True):
         # A prefix may be part of the name: `mcp__db__query#1`.
         whole = bare if bare == written else _SUFFIX.compiled.sub("", written[:LONGEST_NAME].strip(_DRESS))
         leaf = bare[max(map(bare.rfind, "./:")) + 1 :]
-        joined = [bare.removeprefix(word).lstrip("_") for word in _JOINED if bare.startswith(word)]
-        joined += [bare] if written.startswith("functions.") else []
-        for one in (whole, bare, leaf, *joined, *(_NUMBER.compiled.sub("", name) for name in joined)):
+        for one in (whole, bare, leaf, *(_numbered(written, bare) if written.startswith(_JOINED) else ())):
             if one in self.known:
                 return (one,)
         alike = self._spelt_alike(whole)
@@ -95,11 +93,10 @@ class Names(Struct, frozen=True):
     def misspelt(self, written: str, arguments: str) -> str | None:
         """The only known name from which a long one differs in one letter, if it has all these parameters."""
         known = self.known
-        bare = bare_name(written)
-        if not isinstance(known, _MAPPING) or len(bare) < _LONG_NAME or len(known) > _MOST:
+        if len(written) < _LONG_NAME or not isinstance(known, _MAPPING) or len(known) > _MOST:
             return None
-        latin = bare.translate(_LATIN)
-        alike = [name for name in known if differ_in_one(name, latin)]
+        latin = bare_name(written).translate(_LATIN)
+        alike = [name for name in known if len(latin) >= _LONG_NAME and differ_in_one(name, latin)]
         given = object_members(arguments) if len(alike) == 1 else None
         return alike[0] if given and given.keys() <= {*known[alike[0]]} else None
 
@@ -151,6 +148,14 @@ def indexed(known: Collection[str] | Mapping[str, tuple[str, ...]]) -> Names:
         key = spelling(name)
         spelt[key] = (*spelt.get(key, ()), name)
     return Names(known, spelt)
+
+
+def _numbered(written: str, bare: str) -> Iterator[str]:
+    """The names that stand behind such a word, with the call's number and without it."""
+    names = [bare.removeprefix(word).lstrip("_") for word in _JOINED if bare.startswith(word)]
+    names += [bare] if written.startswith("functions.") else []
+    yield from names
+    yield from (_NUMBER.compiled.sub("", name) for name in names)
 
 
 def _misspelt(key: str, free: Iterable[str]) -> str:

@@ -17,7 +17,7 @@ from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 from stages.rescue.pycalls import PythonCalls, call_list
 from stages.rescue.shape import shape_of
-from stages.rescue.tags import GAP, GIVEN, WORDS, past_closing
+from stages.rescue.tags import GAP, WORDS, past_closing
 
 _WORDS = (
     r"tool_calls?>",  # Hermes, Qwen, EXAONE, Granite 4, Jamba, Hunyuan, Apriel
@@ -51,9 +51,6 @@ _OPENING = re.compile(_OPENER)
 _FENCE_OPEN = re.compile(rf"{GAP}(?:```[ \t]*+\w*+\s*+)?(?:\"(?=[\[{{]))?")
 _OPENED_AGAIN = re.compile(rf"\s*+(?:{_OPENER})\s*+\Z")
 """An opening marker in the place of the closing one."""
-_NO_MARKUP = re.compile(r"[^<]{1,4000}+(?:(?=<)|\Z)")
-_NAME = re.compile(r"[A-Za-z_][\w.:/-]{0,120}+")
-_ATTRIBUTES = re.compile(rf"(?:{GIVEN})++\s*+")
 _NEXT = re.compile(r"\s*+[,;]?\s*+(?=\{|\[\s{0,20}[\[{])")
 _EMPTY = re.compile(r"\s*+\Z")
 _JUNK = re.compile(r"[^<\[{]{1,2000}</(?:tool_?calls?|function_call)>[ \t]*$", re.MULTILINE)

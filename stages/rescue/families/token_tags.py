@@ -32,7 +32,7 @@ _K3 = Grammar(
     keys=("key",),
     value_end=up_to(r"(?:<\|close\|> ?)?argument ?<\|sep\|>(?=\s*+(?:<\|open\|> ?argument |<\|close\|> ?call|\Z))"),
     value=_typed,
-    end=past(r"(?:\s*+<\|close\|> ?(?:json|call) ?<\|sep\|>){1,2}+"),
+    end=past(r"(?:\s*+<\|close\|> ?(?:json|call) ?<\|sep\|>){1,2}"),
     to_json=re.compile(r"\s*+<\|open\|> ?json[^<]{0,80}<\|sep\|>\s*+"),
 )
 

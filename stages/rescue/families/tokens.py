@@ -22,7 +22,7 @@ _MARKERS = rf"(?:{MARKER}{GAP}){{1,8}}"
 _HEAD = re.compile(
     rf"(?P<markers>{_MARKERS})(?:(?P<id>[\w-]{{1,40}}+){GAP}(?P<inner>{_MARKERS}))??"
     rf"(?:name\s{{0,4}}[:=]\s{{0,4}})?[*`\"']{{0,3}}(?P<name>[\w.:/#!@~-]{{1,{LONGEST_NAME}}}+)[*`\"']{{0,3}}{GAP}"
-    rf"(?P<between>(?:(?:(?!</?[\w:.-]{{1,60}}>|<{BAR}{{1,2}}(?:tool_?call[:_])?name{BAR}{{1,2}}>){MARKER}{GAP}(?:[\w-]{{1,60}}+(?=[<\[]))?|```(?:json)?|[:=(]|\w{{1,20}}\s{{0,4}}[:=]){GAP}){{0,6}}+)(?:json{GAP})?(?:{ARGUMENTS_BEGIN}|\Z)"
+    rf"(?P<between>(?:(?:(?!</?[\w:.-]{{1,60}}>|<{BAR}{{1,2}}(?:tool_?call[:_])?name{BAR}{{1,2}}>){MARKER}{GAP}(?:[\w-]{{1,60}}+(?=[<\[]))?|```(?:json)?|\w{{1,20}}\s{{0,4}}[:=]|[:=(]){GAP}){{0,6}})(?:json{GAP})?(?:{ARGUMENTS_BEGIN}|\Z)"
 )
 _ONLY_MARKERS = re.compile(_MARKERS)
 _BEGINS_PYTHON = re.compile(r"\[?\s{0,8}[A-Za-z_][\w.-]{0,120}\(")

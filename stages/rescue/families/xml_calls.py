@@ -63,7 +63,7 @@ _STRAY = rf"(?:[\"`)\]}}]{{1,3}}{GAP})?"
 # Compiled when a reply first needs them: together they would be half of the time of the first search.
 
 _ELEMENT_HEAD = LazyPattern(
-    rf"(?:{TAG})?(?P<tag>{CALL})(?:{ATTRIBUTE}|/(?=[\w.-]{{1,100}}>\s?\{{)){QUOTE}?(?P<name>(?:[^\s<>\"'={{(\u201c\u201d]|<(?=[|\uff5c/])|[^\S\n](?![\w-]{{1,40}}=)){{1,200}}+){QUOTE}?"
+    rf"(?:{TAG})?(?P<tag>{CALL})(?:{ATTRIBUTE}|/(?=[\w.-]{{1,100}}>\s?\{{)){QUOTE}?(?P<name>(?:[^\S\n](?![\w-]{{1,40}}=)|<(?=[|\uff5c/])|[^\s<>\"'={{(\u201c\u201d]){{1,200}}){QUOTE}?"
     rf"(?:[=(: ]{{0,3}}+(?=\{{)|(?P<more>(?:{GIVEN}|[^<>\n]){{0,80}}+)"
     rf"(?:>|(?=\n?\s{{0,8}}{TAG}{PARAMETER}[\s=])))"
 )
@@ -311,7 +311,7 @@ def _only_value(text: str, called: Called, tag: str, names: Names) -> Read | Non
 
 
 _OWN_TAG = re.compile(
-    rf"<(?P<name>[A-Za-z_][\w.-]{{0,120}})(?P<given>(?:{GIVEN})*+)\s*+(?:(?P<closed>/>|>\s{{0,8}}</(?P=name)>)|>)"
+    rf"<(?P<name>[A-Za-z_][\w.-]{{0,120}})(?P<given>(?:{GIVEN})*)\s*+(?:(?P<closed>/>|>\s{{0,8}}</(?P=name)>)|>)"
 )
 
 
