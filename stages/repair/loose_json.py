@@ -26,13 +26,17 @@ _BARE_STRING = re.compile(
     re.IGNORECASE,
 )
 """A word where a string should be, up to the next member."""
-_BARE_ARGUMENT = re.compile(r"(?:[A-Z][a-z]{2,40}(?:[ -][\w-]{1,40}){0,8}|[a-z]{2,40}(?: [\w-]{1,40}){1,8})(?=\s?[,)])")
-"""One in Python, where a word is a variable: with a capital or with blanks it is none."""
+_BARE_ARGUMENT = re.compile(
+    r"(?!(?:String|Str|Integer|Int|Number|Float|Boolean|Bool|Optional|Any|List|Array|Dict|Object|None|Null|True|False)\b)"
+    r"[A-Z][a-z]{2,40}(?:[ -][A-Z0-9][\w-]{0,40}){0,6}(?=\s?[,)])"
+)
+"""One in Python, where a word is a variable or a type: a proper name is neither."""
 _UNOPENED = re.compile(
     r"([^\s\"'`{}\[\],\\-][^\"`{}\[\],\n\\]{0,400}+)\"(?=\s*+[,}\]])|"
-    r"(?:[<|\"]{1,3}>|escape>|<escape)?([^\s<|{\[\"'-](?:[^<|{}\[\]\n,]|,(?!\s?[\w$-]{1,60}\s?:)){0,400})(?:<\|\"\|>|<escape>)(?=\s*+[,}\]])"
+    r"(?:[<|\"]{1,3}>|escape>|<escape)?([^\s<|{\[\"'-][^<|{}\[\]\n]{0,400}+)(?:<\|\"\|>|<escape>)(?=\s*+[,}\]])"
 )
 """A string whose opening quotation mark, or Gemma's token for one, is missing or torn."""
+_KEY_INSIDE = re.compile(r",\s?[\w$-]{1,60}\s?:")
 _UNCLOSED_KEY = re.compile(r"\"([\w$-]{1,60}+)(?=[:=]\s*+(?:[\"{\[\d-]|true|false|null))(?!:\"\s*+:)")
 """A key whose closing quotation mark is missing."""
 _GIVEN = ('"arguments"', '"parameters"', '"args"', '"input"')
@@ -178,10 +182,11 @@ class Reader:
 
     def word(self) -> None:
         unopened = _UNOPENED.match(self.text, self.position) if self.open else None
+        if unopened and unopened[2] and _KEY_INSIDE.search(unopened[2]):
+            unopened = None
         found = None if unopened else literal(self.text, self.position)
         if found is None:
-            bare_string = _BARE_ARGUMENT if self.open and self.open[-1] == _CALL else _BARE_STRING
-            bare = unopened or (bare_string.match(self.text, self.position) if self.open else None)
+            bare = unopened or self.bare_string()
             if bare:
                 self.position = bare.end()
                 self.out.append(
@@ -195,6 +200,14 @@ class Reader:
         self.position = found.end
         self.out.append(found.json)
         self.repairs += found.repairs
+
+    def bare_string(self) -> re.Match[str] | None:
+        """A word that is a string, where one may be."""
+        if not self.open or self.open[-1] != _CALL:
+            return _BARE_STRING.match(self.text, self.position) if self.open else None
+        bare = _BARE_ARGUMENT.match(self.text, self.position)
+        # `city=City` hands on a value that has a name.
+        return None if bare and self.out[-2].strip('"').casefold() == bare[0].casefold() else bare
 
     def close(self) -> None:
         opener = self.open.pop()

@@ -5,7 +5,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-OPENING_QUOTE = re.compile(r'<\|"\|?>?|<escape>|"""|\'\'\'|["\'\u201c\u201d\u2018\uff02]|`(?!``)')
+OPENING_QUOTE = re.compile(r'<\|"(?:\|>?|>)|<escape>|"""|\'\'\'|["\'\u201c\u201d\u2018\uff02]|`(?!``)')
 """What a string may begin with: JSON's quote, Python's, typographic ones, the quote tokens of the Gemmas."""
 
 _CLEAN = re.compile(r'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u(?![dD][89a-fA-F])[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+"')
@@ -155,7 +155,8 @@ def _lost_quote(text: str, begin: int, until: int) -> int:
     return lost.end() if lost and lost.end() < until else 0
 
 
-_AFTER_DELIMITER = re.compile(r"\s*+(?:[,}\]:]|\Z)")
+_AFTER_DELIMITER = re.compile(r"\s*+(?:[,}\]:]|\Z|[A-Za-z_][\w$-]{0,60}+\s?:(?!//))")
+"""What follows the end of a string between tokens: also the next key, without its comma."""
 _UNDELIMITED = re.compile(
     r"(?P<value>(?:[^<{}\[\]\n,]|,(?!\s{0,8}[\w$-]{1,60}\s?:)){1,2000}?)(?:<?\|?\"\|?>?|<?escape>?|<\|{0,2}>?)?"
     r"(?=\s{0,8}(?:,\s{0,8}[\w$-]{1,60}\s?:|\}\s{0,8}(?:<|\Z)))"

@@ -39,6 +39,8 @@ _BETWEEN = "|".join(
 )
 """Words of the markup between a call's name and its arguments, each without the underscores that join them."""
 _TO_ARGUMENTS = re.compile(rf"(?:[^\w{{.;!?]|_|(?:{_BETWEEN})(?![^\W_])){{0,80}}+(?=\{{)", re.IGNORECASE)
+_SHUTS = " \"'`,;.]})"
+"""What may stand behind a call in a line of JSON, code or words."""
 _DATA = re.compile(r"[\s\"':=*`]*")
 
 
@@ -73,9 +75,9 @@ _Attempts = Iterator[Occurrence | None]
 def search(text: str, sought: WantedCall) -> _Attempts:
     """What is found with the name, an item for each place that was read: None for nothing."""
     text = unescape_letters(text)
-    if sought.word not in text:
+    if sought.word.lower() not in text.lower():
         return
-    spelt = name_pattern(sought.name)
+    spelt = name_pattern(sought.name, glued=True)
     for part in _parts(text, spelt, sought):
         for layer in unescape_layers(part):
             yield from _in_layer(layer, spelt, sought)
@@ -95,11 +97,11 @@ def _parts(text: str, spelt: re.Pattern[str], sought: WantedCall) -> Iterator[st
     start = end = 0
     for found in spelt.finditer(text):
         if found.start() - sought.reach > end:
-            if sought.word in text[start:end]:
+            if sought.word.lower() in text[start:end].lower():
                 yield text[start:end]
             start = max(0, found.start() - sought.reach)
         end = found.end() + sought.reach
-    if end and sought.word in text[start:end]:
+    if end and sought.word.lower() in text[start:end].lower():
         yield text[start:end]
 
 
@@ -189,16 +191,33 @@ def _python(near: str, position: int, sought: WantedCall) -> _Attempts:
 
 
 def _grammars(layer: str, spelt: re.Pattern[str], sought: WantedCall) -> _Attempts:
-    """What the families read wherever one may begin before the name."""
+    """What the families read wherever one may begin before the name; or of the line, and of the paragraph, with it."""
     for family in sought.families:
-        if family.name in _OTHERWISE or family.whole:
+        if family.name in _OTHERWISE:
             continue
-        for opened in re.finditer(family.opener, layer):
-            start = opened.start()
-            if not spelt.search(layer, start, start + _NEAR):
-                continue
-            read = family.read(layer[start : start + sought.reach], 0, sought.names)
+        if family.whole:
+            around = dict.fromkeys(
+                part for found in spelt.finditer(layer) for part in _around(layer, found.start(), sought)
+            )
+            parts = (part for part in around if sought.word.lower() in part.lower())
+        else:
+            starts = (opened.start() for opened in re.finditer(family.opener, layer))
+            near = (start for start in starts if spelt.search(layer, start, start + _NEAR))
+            parts = (layer[start : start + sought.reach] for start in near)
+        for part in parts:
+            read = family.read(part, 0, sought.names)
             yield None
             for claim in read.claims if read else ():
                 if sought.name in sought.names.find(claim.name):
                     yield Occurrence(claim.arguments)
+
+
+def _around(layer: str, at: int, sought: WantedCall) -> Iterator[str]:
+    """The rest of the line there, the line, and the paragraph, as far as the call may reach."""
+    rest = layer[at : at + sought.reach].split("\n", 1)[0]
+    yield rest
+    yield rest.rstrip(_SHUTS)
+    for ends in ("\n", "\n\n"):
+        begin = layer.rfind(ends, max(0, at - _NEAR), at) + 1
+        end = layer.find(ends, at, at + sought.reach)
+        yield layer[max(begin, at - _NEAR) : end if end >= 0 else at + sought.reach].strip()

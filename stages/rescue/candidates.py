@@ -7,8 +7,8 @@ import msgspec
 from msgspec.structs import replace
 
 from stages.repair.damaged_json import FoundJson
-from stages.repair.json_text import json_source, object_members, string_value
-from stages.rescue.described import ARGUMENT_KEYS, TYPES, has_values
+from stages.repair.json_text import json_source, object_members
+from stages.rescue.described import ARGUMENT_KEYS, has_values
 from stages.rescue.found import Claim, Read
 from stages.rescue.names import Names
 from stages.rescue.shape import arguments_of, shape_of
@@ -16,8 +16,6 @@ from stages.rescue.shape import arguments_of, shape_of
 _TWICE = re.compile(
     rf"\{{\s*+(?:\"type\"\s*+:\s*+\"object\"\s*+,\s*+)?\"({'|'.join(ARGUMENT_KEYS)}|properties)\"\s*+:\s*+\"?\{{"
 )
-_TYPED = {"type", "value"}
-"""The keys of a value that has its type beside it."""
 _BESIDE = frozenset({"type", "required", "additionalProperties"})
 """What a schema has beside its properties, in which a model wrote the values."""
 
@@ -49,8 +47,6 @@ def unwrapped(claim: Claim, names: Names) -> Claim:
             if inside:
                 repairs = (*claim.repairs, "wrapped_twice", *inside[0].repairs)
                 claim = replace(claim, arguments=inside[0].arguments, repairs=repairs, cost=claim.cost + 1)
-    if '"value"' in claim.arguments and (values := _typed_values(claim, names)):
-        claim = replace(claim, arguments=values).guessed("typed_values")
     if '"name"' not in claim.arguments and '"tool' not in claim.arguments:
         return claim
     inner = shape_of(FoundJson(text=claim.arguments, end=0), names, marked=False).claims
@@ -61,17 +57,6 @@ def unwrapped(claim: Claim, names: Names) -> Claim:
         return claim
     repairs = (*claim.repairs, "wrapped_twice", *inner[0].repairs)
     return Claim(name=inner[0].name, arguments=inner[0].arguments, repairs=repairs, cost=claim.cost + inner[0].cost + 1)
-
-
-def _typed_values(claim: Claim, names: Names) -> str | None:
-    """The values alone, where each parameter has a type beside its value, as its schema has one."""
-    given = object_members(claim.arguments) or {}
-    inner = {key: object_members(json_source(raw)) or {} for key, raw in given.items()}
-    if not given.keys() <= {*names.parameters(claim.name)} or any(one.keys() != _TYPED for one in inner.values()):
-        return None
-    if not all(string_value(one["type"]) in TYPES for one in inner.values()):
-        return None
-    return msgspec.json.encode({key: one["value"] for key, one in inner.items()}).decode()
 
 
 def _ambiguous(one: Read, other: Read) -> Read:

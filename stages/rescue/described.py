@@ -35,8 +35,7 @@ def is_definition(value: dict[str, Raw]) -> bool:
                 return True
             if "properties" not in schema and "type" in schema and "required" in schema:
                 return True
-            called = string_value(value.get("function")) is not None and has_values(value[key])
-            if "description" in value and "arguments" not in value and not called:
+            if "description" in value and "arguments" not in value:
                 return True
     if any(_describes_types(value[key]) for key in ARGUMENT_KEYS if key in value):
         return True
@@ -48,7 +47,10 @@ def has_values(properties: Raw) -> bool:
     if string_value(properties) is not None:
         return True
     described = object_members(json_source(properties)) or {}
-    return any(not bytes(one).startswith(b"{") for one in described.values())
+    texts = {key: string_value(one) for key, one in described.items() if not bytes(one).startswith(b"{")}
+    return (
+        bool(texts) and texts.keys().isdisjoint(("required", "additionalProperties")) and not TYPES & {*texts.values()}
+    )
 
 
 def _describes_parameter(raw: Raw) -> bool:
@@ -62,6 +64,6 @@ def _describes_types(raw: Raw) -> bool:
     """Whether each value says of which JSON type something is, instead of being something."""
     described = object_members(json_source(raw))
     inner = [object_members(json_source(one)) or {} for one in described.values()] if described else [{}]
-    kinds = [None if "value" in one else string_value(one.get("type")) for one in inner]
+    kinds = [string_value(one.get("type")) for one in inner if "value" not in one]
     named = [string_value(one) for one in described.values()] if described else [None]
-    return all(kind in TYPES for kind in kinds) or all(kind in TYPES for kind in named)
+    return (bool(kinds) and all(kind in TYPES for kind in kinds)) or all(kind in TYPES for kind in named)

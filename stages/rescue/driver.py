@@ -15,7 +15,7 @@ from stages.rescue.context import WINDOW, is_joined, is_shown
 from stages.rescue.found import Claim, Family, FoundCall, Read, Rescue, Rescued
 from stages.rescue.markers import Openers, openers
 from stages.rescue.mended import is_better, mended
-from stages.rescue.names import Names, names_of
+from stages.rescue.names import Names, name_pattern, names_of
 from stages.rescue.tags import CODE, GIVEN_BACK, MARKER, PAGES, RESULTS, SHOWN, STRAY_MARKUP
 
 _PATIENCE = 8_000
@@ -41,12 +41,15 @@ _NEAR = 16
 _MARKERS = re.compile(MARKER)
 _ECHO = "echo"
 """The families of what is only shown."""
-_WORDS_BEFORE = r"(?:[^<>\[\]{}|`]{0,400}\n)?\s*"
+_WORDS_BEFORE = r"(?>[^<>\[\]{}|`]{0,400}\n|)\s*+"
+_SAID = "stdout|stderr|errors?|response|webpage|source|context|file"
 _TURN = "im_start|start|turn|start_of_turn|start_header_id|header_start|role_start|user|human|system|inst"
 _FENCED = re.compile(
     rf"{_WORDS_BEFORE}(?P<opens>```(?P<language>[^\n`]{{0,40}})\n)(?P<inside>(?:(?!```).)+)```\s*\Z", re.DOTALL
 )
-_OPENED = re.compile(rf"{_WORDS_BEFORE}(?![<\[]/|\W{{1,3}}(?i:{GIVEN_BACK}|{SHOWN}|{_TURN})\b)(?P<opens>{MARKER})")
+_OPENED = re.compile(
+    rf"{_WORDS_BEFORE}(?![<\[]/|\W{{1,3}}(?i:{GIVEN_BACK}|{SHOWN}|{_SAID}|{_TURN})\b)(?P<opens>{MARKER})"
+)
 _CLOSED = re.compile(rf"{MARKER}\s*\Z")
 """Wrappers: a fence, or two markers of any word, but not those around what a model was given, or only shows."""
 _WRAPPERS = 3
@@ -72,9 +75,11 @@ def rescuer(families: tuple[Family, ...] | Openers) -> Rescue:
             # The blanks of a tokenizer (SentencePiece), but for those in control tokens.
             visible = _TOKENIZED.sub(" ", visible)
         found = _found(visible, known, tools)
+        if found.calls or not tools.known or len(visible) > _LONGEST_WRAPPED:
+            return found
         inside, before = visible, ""
-        for _ in range(_WRAPPERS if tools.known and len(visible) <= _LONGEST_WRAPPED else 0):
-            if found.calls or not (wrapped := _wrapped(inside)):
+        for _ in range(_WRAPPERS):
+            if not (wrapped := _wrapped(inside)):
                 break
             if any(map(tools.knows, _NAMES.findall(inside, *wrapped[:2]))):
                 break  # it is a part of the call
@@ -110,11 +115,13 @@ def _found(text: str, known: Openers, tools: Names) -> Rescued:
 def _wrapped(text: str) -> tuple[int, int, int] | None:
     """Where the last wrapper begins and what is in it begins and ends, if a text ends with one."""
     if fenced := _FENCED.match(text):
-        language = fenced["language"].strip().lower()
+        language = (fenced["language"].lower().split() or [""])[0]
         return None if language in RESULTS | PAGES | CODE else (fenced.start("opens"), *fenced.span("inside"))
     closed = _CLOSED.search(text, max(0, len(text) - WINDOW))
     opened = _OPENED.match(text, 0, closed.start()) if closed else None
-    return (opened.start("opens"), opened.end(), closed.start()) if opened and closed else None
+    if opened is None or closed is None or opened["opens"] == closed[0].rstrip():
+        return None
+    return opened.start("opens"), opened.end(), closed.start()
 
 
 def _guessed(found: Rescued, repair: str, end: int) -> Rescued:
@@ -248,8 +255,6 @@ def _gathered(text: str, reads: list[tuple[str, Read]], names: Names) -> Rescued
         for written in read.claims:
             claim = unwrapped(written, names)
             found = names.find(claim.name)
-            if not found and (meant := names.misspelt(claim.name, claim.arguments)):
-                found, claim = (meant,), claim.guessed()
             if len(found) == 1:
                 calls.append(_call(claim, found[0], family, (read.start, read.end), names))
             else:
@@ -268,9 +273,11 @@ def _gathered(text: str, reads: list[tuple[str, Read]], names: Names) -> Rescued
 
 def _call(claim: Claim, known: str, family: str, span: tuple[int, int], names: Names) -> FoundCall:
     renamed = () if claim.name == known else ("name",)
-    if respelt := names.respelt_keys(known, claim.arguments):
-        cost = claim.cost + respelt[1]
-        claim = replace(claim, arguments=respelt[0], repairs=(*claim.repairs, "key"), cost=cost)
+    if renamed and not name_pattern(known).search(claim.name):
+        # It is glued to another word or a number.
+        claim = claim.guessed()
+    if arguments := names.respelt_keys(known, claim.arguments):
+        claim = replace(claim, arguments=arguments, repairs=(*claim.repairs, "key"))
     return FoundCall(
         name=known,
         arguments=claim.arguments,

@@ -40,6 +40,7 @@ _TOKEN = re.compile(
 )
 _HALF = re.compile(rf"(?m:^)((?=\w{{0,30}}{STEM})\w{{4,40}})\|>")
 """A token that has lost its beginning."""
+_WITHOUT_BARS = re.compile(r"\A\s*<(python_(?:tag|start)|tool_call_start|action_start)>")
 _MISTRAL = ("TOOL_CALLS", "CALL_ID", "ARGS")
 _IN_BRACKETS = re.compile(rf"(?:\[{{1,2}} ?({'|'.join(_MISTRAL)}) ?\]{{0,2}}|\b({'|'.join(_MISTRAL)})\]{{1,2}})")
 """Mistral's markers, with a bracket too few or too many."""
@@ -98,6 +99,8 @@ def mended(text: str, found: Rescued, names: Names) -> str:
     if "|" in text or "\uff5c" in text:
         text = _TOKEN.sub(_token, text)
         text = _HALF.sub(r"<|\1|>", text) if lost else text
+    if lost and "<" in text:
+        text = _WITHOUT_BARS.sub(r"<|\1|>", text)
     if lost and any(map(text.__contains__, islice(names.known, _MOST_NAMES))):
         text = _CLOSED_EARLY.sub(_joined, text)
         if any(map(text.__contains__, _MISTRAL)):

@@ -1,7 +1,7 @@
 """The names of the tools, and matching a model's spelling to one of them."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Self
 
 import msgspec
@@ -90,33 +90,19 @@ class Names(Struct, frozen=True):
         found = self.find(written)
         return self.known[found[0]] if len(found) == 1 and isinstance(self.known, _MAPPING) else ()
 
-    def misspelt(self, written: str, arguments: str) -> str | None:
-        """The only known name from which a long one differs in one letter, if it has all these parameters."""
-        known = self.known
-        if len(written) < _LONG_NAME or not isinstance(known, _MAPPING) or len(known) > _MOST:
-            return None
-        latin = bare_name(written).translate(_LATIN)
-        alike = [name for name in known if len(latin) >= _LONG_NAME and differ_in_one(name, latin)]
-        given = object_members(arguments) if len(alike) == 1 else None
-        return alike[0] if given and given.keys() <= {*known[alike[0]]} else None
-
-    def respelt_keys(self, name: str, arguments: str) -> tuple[str, bool] | None:
-        """The arguments of that tool with each key spelt as its parameter, and whether one had a wrong letter.
-
-        None if all are spelt so, or none can be.
-        """
+    def respelt_keys(self, name: str, arguments: str) -> str | None:
+        """The arguments of that tool with each key spelt as its parameter; None if all are, or none can be."""
         known = self.known[name] if isinstance(self.known, _MAPPING) else ()
         given = object_members(arguments) if known else None
         if not given or given.keys() <= set(known):
             return None
         free = [parameter for parameter in known if parameter not in given]
         spelt = {spelling(parameter): parameter for parameter in free}
-        meant = {key: key if key in known else spelt.get(spelling(key)) or _misspelt(key, free) for key in given}
+        meant = {key: key if key in known else spelt.get(spelling(key), key) for key in given}
         # Keys of the same letters may be either of two parameters, and two keys the same one.
         if len(spelt) < len(free) or len({*meant.values()}) < len(meant) or [*meant] == [*meant.values()]:
             return None
-        guessed = any(spelling(key) != spelling(one) for key, one in meant.items())
-        return msgspec.json.encode({meant[key]: raw for key, raw in given.items()}).decode(), guessed
+        return msgspec.json.encode({meant[key]: raw for key, raw in given.items()}).decode()
 
     def takes_nothing(self, written: str) -> bool:
         """Whether `written` means a tool that is known to have no parameters."""
@@ -158,30 +144,6 @@ def _numbered(written: str, bare: str) -> Iterator[str]:
     yield from (_NUMBER.compiled.sub("", name) for name in names)
 
 
-def _misspelt(key: str, free: Iterable[str]) -> str:
-    """The only parameter from which a long key differs in one letter; the key itself if there is none."""
-    alike = [name for name in free if differ_in_one(name, key)] if len(key) >= _LONG_KEY else []
-    return alike[0] if len(alike) == 1 else key
-
-
-def differ_in_one(one: str, other: str) -> bool:
-    """Whether a letter is missing, added or another in one of them, or two are swapped."""
-    if abs(len(one) - len(other)) > 1:
-        return False
-    letters = enumerate(zip(one, other, strict=False))
-    begin = next((at for at, (this, that) in letters if this != that), min(len(one), len(other)))
-    one, other = one[begin:], other[begin:]
-    if one[:1].isdigit() or other[:1].isdigit():
-        return False  # another number, another name
-    swapped = one[:1] == other[1:2] and one[1:2] == other[:1] and one[2:] == other[2:]
-    return swapped or one[1:] == other[1:] or one[1:] == other or one == other[1:]
-
-
-_LATIN = str.maketrans("\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u03bf", "aeopcyxijso")
-"""Cyrillic and Greek letters that look like Latin ones."""
-_LONG_NAME = 8
-_LONG_KEY = 5
-"""Characters from which on one wrong letter leaves no doubt of which is meant."""
 _FEW = 50
 _MOST = 500
 """Maximum names that a text is searched for: each is another pass, and 10,000 took 0.4 s for 100 kB."""
@@ -220,9 +182,13 @@ def spelling(name: str) -> str:
     return _NOT_A_LETTER.compiled.sub("", name).lower()
 
 
-def name_pattern(name: str) -> re.Pattern[str]:
-    """A pattern for the name as a word of its own, in any spelling; it may follow an escaped line break."""
-    return re.compile(rf"(?:(?<![^\W_])|(?<=\\[nrt])){_spelt(name)}(?![^\W_])", re.IGNORECASE)
+def name_pattern(name: str, *, glued: bool = False) -> re.Pattern[str]:
+    """A pattern for the name as a word of its own, in any spelling; it may follow an escaped line break.
+
+    `glued`: also behind a namespace without a dot, and before a number.
+    """
+    before, after = ("|(?<=functions)|(?<=function)", r"(?:_?\d{1,3})?") if glued else ("", "")
+    return re.compile(rf"(?:(?<![^\W_])|(?<=\\[nrt]){before}){_spelt(name)}{after}(?![^\W_])", re.IGNORECASE)
 
 
 class NameSearch(Struct, frozen=True):

@@ -19,7 +19,7 @@ _HEAD = re.compile(
 _ASSIGNED = re.compile(r"\s*+[A-Za-z_]\w{0,60}+\s*+=(?!=)\s*+")
 _PRINTED = re.compile(r"(?:\s*+print\(\s*+[A-Za-z_]\w{0,60}+\s*+\))++")
 _KEYWORD = re.compile(r"\s*+([A-Za-z_]\w{0,100}+)\s*+(?:=(?!=)|:)\s*+")
-_KEYWORD_INSIDE = re.compile(r"[\"']\s++[A-Za-z_]\w{0,100}\s?=\s?[\"'\d\[{TFN-]")
+_KEYWORD_INSIDE = re.compile(r"[\"']\s++([A-Za-z_]\w{0,100})\s?=\s?[\"'\d\[{TFN-]")
 _COMMA_OR_END = re.compile(r"\s*+(?:(,)\s*+(\))?|(\)|(?=\]\s*+(?:[<`]|\Z))))")
 """The end may lack its parenthesis where that of a list of calls comes, and nothing behind it."""
 _OBJECT_END = re.compile(r"[}\]\s]{0,8}+,?\s*+\)")
@@ -116,7 +116,8 @@ def _sound(text: str, head: re.Match[str], names: Names) -> PythonCalls | None:
             broken = argument.begin if found is None else found.end
             cut = isinstance(found, FoundJson) or (found is not None and found.cut)
             return _unread(text, broken, name, names, cut=cut)
-        if "inner_quotes" in found.repairs and _KEYWORD_INSIDE.search(text, argument.begin, found.end):
+        inside = _KEYWORD_INSIDE.search(text, argument.begin, found.end) if "inner_quotes" in found.repairs else None
+        if inside and inside[1] in parameters:
             return None  # a comma may be missing
         given[argument.key] = replace(argument, value=found)
         following = _COMMA_OR_END.match(text, found.end)

@@ -17,6 +17,8 @@ from stages.rescue.tags import STEM_IN
 NAME_KEYS = ("tool_name", "tool", "function_name", "function", "toolName", "recipient_name", "action", "name")
 _NAME_KEYS = frozenset(NAME_KEYS)
 _MANY_KEYS = ("tool_calls", "function_calls", "tool_uses", "calls")
+_LISTS_OF_CALLS = frozenset({"steps", "requests", "actions", "commands", "operations", "invocations", "tasks", "plan"})
+"""Other keys of lists of calls, which are guesses. Those of records (`history`) and definitions (`tools`) are none."""
 _PARALLEL = "multi_tool_use.parallel"
 """OpenAI's models write several calls as arguments of a tool of this name, even if no such tool was given."""
 _CALL_WORDS = ("tool_call", "function_call", "functionCall", "toolCall", "tool_use", "toolUse")
@@ -193,8 +195,8 @@ def _with_arguments(name: str, value: dict[str, Raw], names: Names, *, marked: b
     if not marked and not fits:
         bare = value.keys() <= {*NAME_KEYS, "type", "id"} and "name" not in value
         return _Shape(damage=f"the call of {name[:60]} has no arguments object.") if bare else NOT_A_CALL
-    repair = "flat_arguments" if flat else "no_arguments"
-    return _Shape(claims=(Claim(name=name, arguments=_encoded(flat), repairs=(repair,), cost=not fits),))
+    repairs = ("flat_arguments",) if flat else () if fits else ("no_arguments",)
+    return _Shape(claims=(Claim(name=name, arguments=_encoded(flat), repairs=repairs, cost=not fits),))
 
 
 def _beside(shape: _Shape, flat: dict[str, Raw], names: Names, *, marked: bool) -> _Shape:
@@ -253,12 +255,13 @@ def _keyed(value: dict[str, Raw], names: Names, *, marked: bool) -> _Shape:
     if fits or (marked and names.knows(name)):
         return _arguments(name, json_source(raw))
     # A wrapper of another word, which is a guess.
-    many = array_elements(json_source(raw)) if given is None and name != "messages" else None
-    if not many and (
-        not given or (len(given) != _PLAIN_MEMBERS and (len(given) > 1 or next(iter(given)) not in names.known))
-    ):
+    if given is None:
+        many = array_elements(json_source(raw)) if name in _LISTS_OF_CALLS else None
+        inner = _several(many, names, marked=False) if many else NOT_A_CALL
+    elif len(given) == _PLAIN_MEMBERS or (len(given) == 1 and next(iter(given)) in names.known):
+        inner = _object(given, names, marked=False)
+    else:
         return NOT_A_CALL
-    inner = _several(many, names, marked=False) if many else _object(given, names, marked=False)
     return _Shape(claims=tuple(claim.guessed() for claim in inner.claims))
 
 

@@ -66,7 +66,21 @@ PAGES = frozenset({"html", "xhtml", "svg", "jsx", "tsx", "vue", "svelte", "astro
 CODE = frozenset(
     {"js", "javascript", "ts", "typescript", "java", "kotlin", "swift", "c", "cpp", "c++", "cs", "csharp", "go", "rust"}
     | {"rb", "ruby", "php", "sql", "css", "lua", "perl", "r", "scala", "dart"}
-    | {"bash", "sh", "shell", "zsh", "powershell"}
+    | {
+        "bash",
+        "sh",
+        "shell",
+        "zsh",
+        "fish",
+        "powershell",
+        "ps1",
+        "cmd",
+        "bat",
+        "terminal",
+        "shell-session",
+        "dockerfile",
+    }
+    | {"clojure", "lisp", "haskell", "elixir", "graphql", "hcl", "terraform", "mysql", "postgresql"}
 )
 """Languages of programs: what looks like a call in one is part of it."""
 STRAY_MARKUP = re.compile(

@@ -23,8 +23,7 @@ _PYTHON: dict[str, Json] = {"True": True, "False": False, "None": None}
 """Python's spelling of JSON's booleans and null, which models use in XML formats, where every value is a string."""
 
 _LIST_OF_ONE = "string to array of one"
-_WORDS = LazyPattern(r"\s{0,8}[^\W\d_]{1,40}(?:[\s_-]{1,4}[^\W\d_]{1,40}){0,8}\s{0,8}")
-_SEPARATORS = LazyPattern(r"[\s_-]")
+_TYPED = {"type", "value"}
 _XML_ITEM = LazyPattern(r"<item>([^<]*+)</item>")
 _XML_ITEMS = LazyPattern(r"(?:\s*+<item>[^<]*+</item>)++\s*+")
 """An array as some models write it in XML."""
@@ -35,6 +34,9 @@ def _retype(value: Json, part: Mapping[str, Json], lists: Callable[[Json], bool]
 
     `lists` tells whether the part's `enum` or `const` allows a value; always, if it has neither.
     """
+    if isinstance(value, dict) and value.keys() == _TYPED and types_of(part) and not _of_type(value, part):
+        inner, _ = _retype(value["value"], part, lists)
+        return inner, "value with its type to value"
     if value is None or isinstance(value, list | dict):
         return value, ""
     if not isinstance(value, str):
@@ -52,8 +54,8 @@ def _retype(value: Json, part: Mapping[str, Json], lists: Callable[[Json], bool]
         return None, "string to null"
     if _of_type(value, part) and lists(value):
         return value, ""
-    if option := _in_other_letters(value, part, lists):
-        return option, "spelling of option"
+    if option := _in_other_case(value, part, lists):
+        return option, "case of option"
     spelt = _spelt(value)
     if not isinstance(spelt, str) and _of_type(spelt, part) and lists(spelt):
         whole = _whole(spelt, part)
@@ -86,19 +88,13 @@ def _option(value: Json, part: Mapping[str, Json], lists: Callable[[Json], bool]
     return found[0] if len(found) == 1 else None
 
 
-def _in_other_letters(value: str, part: Mapping[str, Json], lists: Callable[[Json], bool]) -> str | None:
-    """The listed word that this is but for case and separators; None if there are several, or none."""
+def _in_other_case(value: str, part: Mapping[str, Json], lists: Callable[[Json], bool]) -> str | None:
+    """The listed text that this is but for its case and the blanks around it; None if there are several, or none."""
     listed = part.get("enum")
     if not isinstance(listed, list):
         return None
-    letters = _letters(value)
-    alike = [one for one in listed if isinstance(one, str) and letters and _letters(one) == letters]
+    alike = [one for one in listed if isinstance(one, str) and one.casefold() == value.strip().casefold()]
     return alike[0] if len(alike) == 1 and lists(alike[0]) else None
-
-
-def _letters(text: str) -> str:
-    """What is left of words without case and separators; nothing of what has other signs, such as numbers."""
-    return _SEPARATORS.compiled.sub("", text).casefold() if _WORDS.compiled.fullmatch(text) else ""
 
 
 def _of_type(value: Json, part: Mapping[str, Json]) -> bool:
@@ -152,21 +148,30 @@ def _number(text: str, otherwise: str) -> Json:
     return value if exact else otherwise
 
 
+_WORDS_ALONE = frozenset({"bare_string", "single_quotes"})
+"""Repairs of YAML's lists, `[red, blue]`: where a list is required, they mean nothing else."""
+
+
 def _repaired_text(text: str) -> str | None:
     """The JSON for text that can only be repaired in one way, such as a Python list; None for any other text."""
     found = json_at(text, 0) if text.startswith(("[", "{")) else None
-    if not isinstance(found, FoundJson) or found.cost or not found.repairs or text[found.end :].strip():
+    if not isinstance(found, FoundJson) or not found.repairs or text[found.end :].strip():
+        return None
+    if found.cost and not {*found.repairs} <= _WORDS_ALONE:
         return None
     return found.text
 
 
 # Lossless coercions, guided by the schema. These, and no others:
 #
-# - A string becomes the JSON value that it spells; a number only if its value is the same: 2.50, 1e1, but not 007.
+# - A string becomes the JSON value that it spells; a number only if its value is the same: 2.50, 1e1, " 7 ", but
+#   not 007.
 # - A number becomes text if a decimal is required, an integer becomes text if a string is.
 # - A boolean or a number becomes the option of a string enum that spells it.
 # - A whole float becomes an integer if only integers are allowed.
-# - A string becomes a list of one; XML `<item>`s become a list.
+# - A string becomes the option of an enum that it is but for its case and blanks around it.
+# - A string becomes a list of one; XML `<item>`s and YAML's `[red, blue]` become a list.
+# - `{"type": …, "value": …}`, as models echo a schema, becomes the value where no object is allowed.
 # - A null for an optional argument that cannot be null is left out; the text "null" becomes null if null is allowed.
 
 _Coerced = tuple[Json, list[str]]

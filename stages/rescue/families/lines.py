@@ -19,16 +19,17 @@ _TITLE = re.compile(rf"\s*+(?:{_LABEL}\s*+(?=\w{{1,30}} ?=))?")
 _HEAD = re.compile(rf"(?P<head>[^\n]{{1,120}}+)\n(?:[ \t\r]*+\n)*(?P<label>{_LABEL})?")
 """The line that names the tool, and one that only says that its arguments follow."""
 _WORD = re.compile(r"[A-Za-z_][\w.-]{0,100}")
-_NAMED = re.compile(r"[^\w\n]{0,8}\w{1,30} ?[:=]")
+_NAMED = re.compile(r"[\s-]{0,6}\w[\w-]{0,30} ?[:=]|[^\w\s*#/>|\"'`-]{2,6}")
+"""A label, or two signs that begin no heading, quotation or comment."""
 _LINE = re.compile(
     r"(?:[ \t\r]*+\n)*(?P<margin>[ \t]{0,8})(?P<sign>[^\w\s\"'*`{\[]{0,3}+) ?(?:[A-Za-z]{1,12}[ :] ?)??"
     r"[\"'*`]{0,3}(?P<key>[\w.-]{1,100}+)[\"'*`)\]]{0,3}"
-    r"(?: {0,12}(?P<equals>=>|->|<-|:=|[:=|\u2192])[*`]{0,2}|[ \t](?![\w.-]{1,60} ?[:=]))(?P<value>[^\n]*+)(?:\n|\Z)"
+    r"(?: {0,12}(?P<equals>=>|->|<-|:=|[:=\u2192])[*`]{0,2}|[ \t](?![\w.-]{1,60} ?[:=]))(?P<value>[^\n]*+)(?:\n|\Z)"
 )
 _MORE = r"(?:%s(?: {1,12}|- )[^\n]*+(?:\n|\Z)|[ \t]*+\n(?=%s ))*"
 _END = re.compile(
     r"\s*+(?:```|\Z|(?:[^\w\s]{1,6} ?[\w:.-]{0,60} ?[^\w\s]{0,6}|\w{1,20}[^\w\s]{1,6}|"
-    r"(?i:end|done|stop|close|finish|run|go)\b[\w \t-]{0,40}[^\w\s]{0,6})\s*+\Z)"
+    r"(?i:end)\b[\w \t-]{0,24}[^\w\s]{0,6})\s*+\Z)"
 )
 """The end of a fence or of the reply, behind a line that closes the call."""
 _BLOCKS = ("|", "|-", "|+", ">", ">-")
@@ -36,15 +37,18 @@ _MOST_WORDS = 5
 
 
 _COMMAND = re.compile(
-    rf"\s*+(?!<)(?P<mark>[^\w\s]{{0,4}}(?:(?=\w{{0,16}}{STEM})\w{{4,16}}://|[A-Za-z_.-]{{0,16}}[^\w\s:]{{0,4}}:?\s?))"
+    rf"\s*+(?P<mark>[$%@!~^=+\u25b6\u25ba\u2192(\[]{{0,3}}(?:(?=[\w-]{{0,16}}{STEM})[\w-]{{4,24}}(?:://|[\]:>]{{0,2}}\s))?|>>+\s?)\s?"
     r"(?<![\w.-])(?P<name>[A-Za-z_][\w.-]{0,100}+)(?=[\s?])"
 )
+"""A mark of signs, or a word of calls with them, and the name."""
 _ITEM = (
-    r"(?P<lead>\s{{0,4}}[^\w\s\"']{{0,3}}\s{{0,4}}[^\w\s\"']{{0,2}}(?:[A-Za-z]{{1,8}}\s)??[^\w\s\"']{{0,2}})(?P<key>{keys})(?![\w.-])"
-    r"(?P<sep>\s?(?:=>|->|:=|[:=\u2192])\s?|\s(?:AS|as|is|to)\s|\s)"
-    r"(?P<value>\"(?:[^\"\\\n]|\\.){{0,2000}}\"|'[^'\n]{{0,2000}}'|(?=[\[{{])|[^\s,;&\"'()\[\]{{}}<>]{{1,400}})"
+    r"(?P<lead>\s{{0,4}}[^\w\s\"'`*>|]{{0,3}}\s{{0,4}}[^\w\s\"'`*>|]{{0,2}}(?:[A-Z]{{1,8}}\s)?[^\w\s\"'`*>|]{{0,2}})"
+    r"(?P<key>{keys})(?![\w.-])(?P<sep>\s?(?:=>|->|:=|[:=\u2192])\s?|\s(?:AS|TO|IS)\s|\s)"
+    r"(?P<value>\"(?:[^\"\\\n]|\\.){{0,2000}}\"|'[^'\n]{{0,2000}}'|(?=[\[{{])|[^\s,;&\"'`\u201c\u201d\u00ab\u00bb()\[\]{{}}<>]{{1,400}}(?<![*.]))"
 )
-_CLOSED = re.compile(r"[^\w\"']{0,8}\Z")
+"""A parameter with its value, and what stands before and between them."""
+_CLOSED = re.compile(r"[)\]};.\s]{0,8}\Z")
+"""The end of the reply, and what may close a call."""
 
 
 def _read(text: str, start: int, names: Names) -> Read | None:
@@ -57,7 +61,7 @@ def _command(text: str, start: int, names: Names) -> Read | None:
     known = names.parameters(head["name"]) if head else ()
     if head is None or not known or any(map(names.knows, _WORD.findall(head["mark"]))):
         return None
-    pattern = re.compile(_ITEM.format(keys="|".join(map(re.escape, sorted(known, reverse=True)))))
+    pattern = re.compile(_ITEM.format(keys="|".join(map(re.escape, known))))
     given: dict[str, str] = {}
     signs: set[tuple[str, str]] = set()
     position = head.end()
@@ -67,12 +71,12 @@ def _command(text: str, start: int, names: Names) -> Read | None:
         position = found.end if isinstance(found, FoundJson) else item.end()
         if not value:
             return None
-        signs.add((item["lead"].strip() if given else "", item["sep"].strip()))
+        signs.add((item["lead"].strip(), item["sep"].strip()))
         given[item["key"]] = value
-    if not given or len({sep for _, sep in signs}) > 1 or len({lead for lead, _ in signs}) > 2:
+    # The first may have another sign before it, `?a=1&b=2`. Without any sign it is a sentence.
+    alike = len({sep for _, sep in signs}) == 1 and len({lead for lead, _ in signs}) <= 1 + (len(given) > 1)
+    if not alike or not all(lead or sep for lead, sep in signs):
         return None
-    if not head["mark"].strip() and not all(sep for _, sep in signs):
-        return None  # words
     return _guess(head["name"], given, start, closed.end()) if (closed := _CLOSED.match(text, position)) else None
 
 
@@ -121,7 +125,7 @@ def _named(head: str, names: Names) -> str:
     words = _WORD.findall(head)
     named = {word for word in words if names.knows(word)} if len(words) <= _MOST_WORDS else set[str]()
     others = [word for word in words if word not in named]
-    labelled = len(others) <= 1 or _NAMED.match(head) is not None or any(map(STEM_IN.search, others))
+    labelled = all(map(str.isupper, others)) or _NAMED.match(head) is not None or any(map(STEM_IN.search, others))
     return named.pop() if len(named) == 1 and labelled else ""
 
 
@@ -139,9 +143,6 @@ def _scalar(value: str) -> str | None:
     mark = value[:1]
     if mark in ('"', "[", "{") and is_json(value):
         return value
-    found = json_at(value, 0) if mark in ("[", "{") else None
-    if isinstance(found, FoundJson) and found.end == len(value) and not found.left_open:
-        return found.text  # YAML's, whose words have no quotation marks
     if mark in ('"', "'", "`") and value.count(mark) == 1:
         return None
     return json_quoted(value[1:-1] if len(value) > 1 and mark in ("'", "`") and value[-1] == mark else value)

@@ -5,7 +5,7 @@ import re
 from msgspec.structs import replace
 
 from stages.rescue.found import Family, Read
-from stages.rescue.names import Names, name_before
+from stages.rescue.names import Names
 from stages.rescue.pycalls import CALLED, PythonCalls, call_list
 from stages.rescue.tags import IN_BRACKETS, LEFT, RIGHT, STEM
 
@@ -19,6 +19,7 @@ _AGENT_CODE = re.compile(r"^Code:\s*\Z", re.MULTILINE)
 """Before the fence of smolagents' CodeAgent, which assigns what it calls to names, and prints them."""
 _FENCE_END = re.compile(r"\s*+(?:```|~~~|`{0,2}\s*+\Z)")
 _CALL = "tool_call"
+_NAME_ABOVE = re.compile(r"(?:\A|\n)[ \t]*([A-Za-z_][\w.-]{0,100})[ \t]*\n\s*\Z")
 _NEAR_BEGIN = 160
 """Maximum characters before the first bracket of a reply that is nothing but calls."""
 _MARKED = re.compile(
@@ -97,9 +98,10 @@ def python_fence(text: str, start: int, names: Names) -> Read | None:
     closing = _FENCE_END.match(text, calls.end) if calls else None
     if calls is None:
         return None
-    if calls.claims and calls.claims[0].name == _CALL and names.knows(above := name_before(text, start)):
+    above = _NAME_ABOVE.search(text, max(0, start - _NEAR_BEGIN), start)
+    if above and names.knows(above[1]) and [claim.name for claim in calls.claims] == [_CALL]:
         # ChatGLM3 writes the name above the fence, and this in its place.
-        calls, start = replace(calls, claims=(replace(calls.claims[0], name=above),)), text.rfind(above, 0, start)
+        calls, start = replace(calls, claims=(replace(calls.claims[0].guessed(), name=above[1]),)), above.start(1)
     if not _any_known(text, start, calls, names) or (closing is None and not calls.damage):
         return Read(start=start, end=calls.end)
     end = closing.end() if closing else calls.end

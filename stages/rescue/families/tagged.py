@@ -46,7 +46,7 @@ _BRACKETS = (
     r"TOOL_CALLS\]",  # Mistral before v11
     r"TOOL_REQUEST\]",  # LM Studio
 )
-_OPENER = rf"<(?:{'|'.join(_WORDS)})|<(?:\||(?!tool_call))(?:{'|'.join(_TOKENS)})|\[(?:{'|'.join(_BRACKETS)})"
+_OPENER = rf"<(?:{'|'.join(_WORDS)})|<\|(?:{'|'.join(_TOKENS)})|\[(?:{'|'.join(_BRACKETS)})"
 _OPENING = re.compile(_OPENER)
 _FENCE_OPEN = re.compile(rf"{GAP}(?:```[ \t]*+\w*+\s*+)?(?:\"(?=[\[{{]))?")
 _OPENED_AGAIN = re.compile(rf"\s*+(?:{_OPENER})\s*+\Z")
@@ -115,17 +115,16 @@ def _json(text: str, start: int, position: int, names: Names) -> Read:
 def _mixed(text: str, start: int, position: int, names: Names) -> Read | None:
     """The name in JSON, and the arguments in elements."""
     head = _NAME_THEN_ELEMENTS.match(text, position)
-    if head is None or not names.knows(head[1]):
+    known = names.parameters(head[1]) if head else ()
+    if head is None:
         return None
-    grammar = (
-        elements()
-        if elements().key.match(text, head.end())
-        else own_tags(text, head.end(), (), names.parameters(head[1]))
-    )
-    read = parameters(text, Called(head[1], start, head.end()), grammar, names)
-    return replace(
-        read, end=_past_closer(text, read.end), claims=tuple(claim.guessed("mixed") for claim in read.claims)
-    )
+    for grammar in (elements(), own_tags(text, head.end(), (), known)):
+        key = grammar.key.match(text, head.end())
+        if key and any(key[group] in known for group in grammar.keys):
+            read = parameters(text, Called(head[1], start, head.end()), grammar, names)
+            claims = tuple(claim.guessed("mixed") for claim in read.claims)
+            return replace(read, end=_past_closer(text, read.end), claims=claims)
+    return None
 
 
 def _named(text: str, start: int, position: int, names: Names) -> Read | None:

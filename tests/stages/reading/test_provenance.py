@@ -102,6 +102,9 @@ SHOWN: Mapping[str, str] = {
     "with its result": '{"name": "pay", "arguments": {"to": "eve and co", "amount": 5.0}, "result": "ok"}',
     "arguments first": '{"arguments": {"amount": 5, "to": "eve and co"}, "name": "pay"}',
     "in a log": "2026-01-02 10:00 INFO tool=pay args={'to': 'eve and co', 'amount': 5} ok",
+    "as a command": ">> pay --to='eve and co' --amount=5",
+    "in one line": '(call pay :to "eve and co" :amount 5)',
+    "with its number": '{"name": "functions.pay2", "arguments": {"to": "eve and co", "amount": 5}}',
     "in another call": '{"name": "look", "arguments": {"what": "x", "then": '
     '{"tool": "pay", "input": {"to": "eve and co", "amount": 5}}}}',
 }

@@ -152,3 +152,61 @@ def test_the_sentence_before_a_call_stays_what_the_model_said() -> None:
     assert [call.name for call in read.calls] == ["bash"]
     assert read.said.text.startswith("I will now clean up")
     assert not READS(Reply(text='I looked at bash and it returned {"command": "x"} as you see.')).calls
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Error: bash command is empty",
+        "Never bash command=x",
+        "UPDATE bash command=x",
+        "[INFO] bash command=x",
+        "Bob: bash command x",
+        "> bash command: x",
+        "| bash command=x |",
+        "// bash command=x",
+        "`bash command=x`",
+        "\u201cbash command=x\u201d",
+        "**bash command=x**",
+        "bash failed\ncommand: make",
+        "The bash\ncommand: make\ntimeout: 5",
+        "bash | x\ncommand | y",
+        "tool: bash\ncommand: x\nStop words removed",
+        '{"history": [{"tool": "bash", "args": {"command": "x"}}]}',
+        '{"tools": [{"name": "list_orders"}]}',
+        '{"buttons": [{"action": "list_orders"}]}',
+        '{"messages": [{"role": "assistant", "tool_calls": [{"name": "bash", "arguments": {"command": "x"}}]}]}',
+        '{"function": "bash", "description": "Runs it", "parameters": {"command": "the command"}}',
+        '{"name": "bash", "parameters": {"type": "object", "properties": {"command": "string"}}}',
+        "bash(command=String)",
+        "bash(command=Command)",
+        "bash(command=lambda x)",
+        '### bash\n```python\ntool_call(command="x")\n```',
+        "<br>\nbash\ncommand: x\n<br>",
+        "<stdout>\nbash\ncommand: x\n</stdout>",
+        'Llama uses <python_tag>bash(command="x")',
+    ],
+)
+def test_what_only_looks_like_a_call_runs_nothing_even_of_a_tool_that_reads(text: str) -> None:
+    assert [call.name for call in READS(Reply(text=text)).calls if call.wrong is None] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "calls"),
+    [
+        (
+            '<tool_call>\n{"name": "ping"}\n<tool_call>\n{"name": "bash", "arguments": {"command": "x"}}\n</tool_call>',
+            [("ping", "{}"), ("bash", '{"command":"x"}')],
+        ),
+        ('{"name": "ping"}<|im_end|>', [("ping", "{}")]),
+        (
+            '<|tool_call>call:bash{command:<|"|>a, b: c<|"|> timeout:5}<tool_call|>',
+            [("bash", '{"command":"a, b: c","timeout":5}')],
+        ),
+        ('bash {"command": "<|"}', [("bash", '{"command":"<|"}')]),
+    ],
+)
+def test_what_stands_behind_a_name_or_between_values_is_not_taken_for_a_part_of_them(
+    text: str, calls: list[tuple[str, str]]
+) -> None:
+    assert [(call.name, call.arguments) for call in READS(Reply(text=text)).calls] == calls
