@@ -1,6 +1,7 @@
 """A reader of damaged JSON: one pass, forward only, that writes valid JSON and names its repairs."""
 
 import re
+from typing import Literal
 
 import msgspec
 
@@ -168,17 +169,18 @@ class Reader:
         self.open.append(opener)
 
     def string(self, *, key: bool) -> None:
-        in_object = bool(self.open) and self.open[-1] in _OBJECTS
-        found = quoted_string(
-            self.text,
-            self.position,
-            "key" if key else "argument" if self.open[-1:] == [_CALL] else "member" if in_object else "item",
-        )
+        found = quoted_string(self.text, self.position, "key" if key else self.place())
         if found is None:
             raise BrokenError(len(self.text), cut=True)
         self.out.append(found.json)
         self.repairs += found.repairs
         self.position = found.end
+
+    def place(self) -> Literal["argument", "member", "item"]:
+        """What a value is in what is open."""
+        if not self.open or self.open[-1] not in _OBJECTS:
+            return "item"
+        return "argument" if self.open[-1] == _CALL else "member"
 
     def word(self) -> None:
         unopened = _UNOPENED.match(self.text, self.position) if self.open else None

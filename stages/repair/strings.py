@@ -123,8 +123,8 @@ def _searched(text: str, start: int, quote: str, after: re.Pattern[str]) -> Scal
             break
         elif not inner and _JOINED.match(text, position):
             return None
-        elif not inner and may_be_lost and (last := _lost_quote(text, start + 1, position)):
-            position = end = last
+        elif not inner and may_be_lost and (cut := _lost_quote(text, start + 1, position)):
+            position = end = cut
             break
         else:
             inner = True
@@ -133,7 +133,7 @@ def _searched(text: str, start: int, quote: str, after: re.Pattern[str]) -> Scal
         if not end:
             return None
     lost = position == end
-    if lost and text.find(other := text[end - 1], start + 1) == end - 1 and other in "'`\u2019\u201d":
+    if lost and (last := text[end - 1]) in "'`\u2019\u201d" and last not in text[start + 1 : end - 1]:
         end -= 1  # closed with another quotation mark
     fixer = _Fixer(raw=False)
     json = fixer.json(text[start + 1 : end])

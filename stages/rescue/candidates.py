@@ -37,11 +37,16 @@ def cheapest(readings: list[tuple[str, Read]], names: Names) -> tuple[str, Read]
 
 
 def unwrapped(claim: Claim, names: Names) -> Claim:
-    """The call inside a call's arguments, where markup and JSON both name it, or its arguments, written twice."""
+    """The call inside a call's arguments, where markup and JSON both name it.
+
+    Or its arguments where a second object holds them, such as the `properties` of a schema that it echoes.
+    """
     if (twice := _TWICE.match(claim.arguments)) and twice[1] not in names.parameters(claim.name):
         given = object_members(claim.arguments) or {}
         beside = given.keys() - {twice[1]}
-        whole = has_values(given[twice[1]]) and beside <= _BESIDE if twice[1] == "properties" else not beside
+        whole = not beside
+        if twice[1] == "properties":
+            whole = beside <= _BESIDE and has_values(given[twice[1]])
         if whole and isinstance(names.known, Mapping) and names.knows(claim.name):
             inside = arguments_of(claim.name, FoundJson(text=json_source(given[twice[1]]), end=0)).claims
             if inside:

@@ -42,14 +42,15 @@ _MARKERS = re.compile(MARKER)
 _ECHO = "echo"
 """The families of what is only shown."""
 _WORDS_BEFORE = r"(?>[^<>\[\]{}|`]{0,400}\n|)\s*+"
-_SAID = "stdout|stderr|errors?|response|webpage|source|context|file"
-_TURN = "im_start|start|turn|start_of_turn|start_header_id|header_start|role_start|user|human|system|inst"
+_OTHERS = (
+    "stdout|stderr|errors?|response|webpage|source|context|file|"
+    "im_start|start|turn|start_of_turn|start_header_id|header_start|role_start|user|human|system|inst"
+)
+"""More words of markers around what a model was given, and of others' turns."""
 _FENCED = re.compile(
     rf"{_WORDS_BEFORE}(?P<opens>```(?P<language>[^\n`]{{0,40}})\n)(?P<inside>(?:(?!```).)+)```\s*\Z", re.DOTALL
 )
-_OPENED = re.compile(
-    rf"{_WORDS_BEFORE}(?![<\[]/|\W{{1,3}}(?i:{GIVEN_BACK}|{SHOWN}|{_SAID}|{_TURN})\b)(?P<opens>{MARKER})"
-)
+_OPENED = re.compile(rf"{_WORDS_BEFORE}(?![<\[]/|\W{{1,3}}(?i:{GIVEN_BACK}|{SHOWN}|{_OTHERS})\b)(?P<opens>{MARKER})")
 _CLOSED = re.compile(rf"{MARKER}\s*\Z")
 """Wrappers: a fence, or two markers of any word, but not those around what a model was given, or only shows."""
 _WRAPPERS = 3

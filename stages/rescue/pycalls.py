@@ -20,7 +20,7 @@ _ASSIGNED = re.compile(r"\s*+[A-Za-z_]\w{0,60}+\s*+=(?!=)\s*+")
 _PRINTED = re.compile(r"(?:\s*+print\(\s*+[A-Za-z_]\w{0,60}+\s*+\))++")
 _KEYWORD = re.compile(r"\s*+([A-Za-z_]\w{0,100}+)\s*+(?:=(?!=)|:)\s*+")
 _KEYWORD_INSIDE = re.compile(r"[\"']\s++([A-Za-z_]\w{0,100})\s?=\s?[\"'\d\[{TFN-]")
-_COMMA_OR_END = re.compile(r"\s*+(?:(,)\s*+(\))?|(\)|(?=\]\s*+(?:[<`]|\Z))))")
+_COMMA_OR_END = re.compile(r"\s*+(?:(?P<more>,)\s*+(?P<end>\))?|(?P<closed>\))|(?P<list>(?=\]\s*+(?:[<`]|\Z))))")
 """The end may lack its parenthesis where that of a list of calls comes, and nothing behind it."""
 _OBJECT_END = re.compile(r"[}\]\s]{0,8}+,?\s*+\)")
 _SEPARATOR = re.compile(r"[ \t]*+[,;]?\s*+")
@@ -68,14 +68,10 @@ def call_list(text: str, start: int, names: Names, *, script: bool = False) -> P
     if closing:
         return PythonCalls(tuple(claims), closing.end())
     if _BLANK_TO_END.match(text, end) or past_closing(text, end) > end:
-        return PythonCalls(tuple(map(_unclosed, claims)), end)
+        return PythonCalls(tuple(claim.guessed("missing_closer") for claim in claims), end)
     if not _BLANK_TO_END.match(text, position):
         return PythonCalls((), end)
     return PythonCalls((), len(text), "its list of calls is cut off before it is complete.")
-
-
-def _unclosed(claim: Claim) -> Claim:
-    return claim.guessed("missing_closer")
 
 
 def _call(text: str, start: int, names: Names) -> PythonCalls | None:
@@ -124,12 +120,14 @@ def _sound(text: str, head: re.Match[str], names: Names) -> PythonCalls | None:
         if following is None:
             return _unread(text, found.end, name, names, cut=_BLANK_TO_END.match(text, found.end) is not None)
         position = following.end()
-        if following[2] or following[3] is not None:
-            claim = _claim(name, given, parameters)
-            if following[3] == "" and "missing_quote" in claim.repairs:
+        if following.lastgroup == "more":
+            continue
+        claim = _claim(name, given, parameters)
+        if following.lastgroup == "list":
+            if "missing_quote" in claim.repairs:
                 return _unread(text, found.end, name, names, cut=False)
-            claim = _unclosed(claim) if following[3] == "" else claim
-            return PythonCalls((claim,), _past_print(text, head, position))
+            claim = claim.guessed("missing_closer")
+        return PythonCalls((claim,), _past_print(text, head, position))
 
 
 class _Argument(Struct, frozen=True):

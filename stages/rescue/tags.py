@@ -66,21 +66,9 @@ PAGES = frozenset({"html", "xhtml", "svg", "jsx", "tsx", "vue", "svelte", "astro
 CODE = frozenset(
     {"js", "javascript", "ts", "typescript", "java", "kotlin", "swift", "c", "cpp", "c++", "cs", "csharp", "go", "rust"}
     | {"rb", "ruby", "php", "sql", "css", "lua", "perl", "r", "scala", "dart"}
-    | {
-        "bash",
-        "sh",
-        "shell",
-        "zsh",
-        "fish",
-        "powershell",
-        "ps1",
-        "cmd",
-        "bat",
-        "terminal",
-        "shell-session",
-        "dockerfile",
-    }
+    | {"bash", "sh", "shell", "zsh", "fish", "powershell", "ps1", "cmd", "bat", "terminal", "shell-session"}
     | {"clojure", "lisp", "haskell", "elixir", "graphql", "hcl", "terraform", "mysql", "postgresql"}
+    | {"dockerfile"}
 )
 """Languages of programs: what looks like a call in one is part of it."""
 STRAY_MARKUP = re.compile(

@@ -10,12 +10,13 @@ from stages.repair.damaged_json import BrokenJson, FoundJson
 from stages.repair.json_text import FIRST_KEY, is_json, json_at, object_members
 from stages.rescue.candidates import unwrapped
 from stages.rescue.described import ARGUMENT_KEYS
+from stages.rescue.families.lines import lines_call
 from stages.rescue.families.pythonic import python_fence
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 from stages.rescue.patterns import factored
 from stages.rescue.shape import arguments_of, shape_of
-from stages.rescue.tags import GAP, IN_BRACKETS, LEFT, PAGES, RESULTS, RIGHT, markers_before, past_closing
+from stages.rescue.tags import CODE, GAP, IN_BRACKETS, LEFT, PAGES, RESULTS, RIGHT, markers_before, past_closing
 
 _FENCE = re.compile(r"(?:```|~~~)[ \t]*+([\w+#.-]*+)[^\n`\[{]*+\s*+")
 _MAY_HOLD_CALLS = frozenset(
@@ -138,6 +139,9 @@ def _fenced(text: str, start: int, names: Names) -> Read | None:
     language = opening[1].lower() if opening else ""
     if opening is None or opening.end() >= len(text):
         return None
+    lines = not (object_follows or language in RESULTS | PAGES | CODE)
+    if lines and (read := lines_call(text, start, opening.end(), names)):
+        return read
     begins = object_follows or _JSON_BEGINS.match(text, opening.end())
     if not begins or language in RESULTS:
         begun = _ELEMENT_BEGINS.match(text, opening.end())

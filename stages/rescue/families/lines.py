@@ -86,13 +86,16 @@ def _guess(name: str, given: Mapping[str, str], start: int, end: int) -> Read:
     return Read(start=start, end=end, claims=(claim,), keep="")
 
 
-def lines_call(text: str, start: int, position: int, names: Names) -> Read | None:
-    """A known tool and a line for each of its arguments, up to the end of a fence or the reply: a guess."""
+def lines_call(text: str, start: int, position: int, names: Names, *, marked: bool = False) -> Read | None:
+    """A known tool and a line for each of its arguments, up to the end of a fence or the reply: a guess.
+
+    `marked`: markup around it says that it is a call.
+    """
     if not names.known:
         return None
     title = _TITLE.match(text, position)
     heads = (_HEAD.match(text, at) for at in (position, title.end() if title else position))
-    named = ((head, name) for head in heads if head and (name := _named(head["head"], names)))
+    named = ((head, name) for head in heads if head and (name := _named(head["head"], names, marked=marked)))
     if (first := next(named, None)) is None:
         return None
     head, name = first
@@ -120,12 +123,14 @@ def lines_call(text: str, start: int, position: int, names: Names) -> Read | Non
     return _guess(name, given, start, end.end())
 
 
-def _named(head: str, names: Names) -> str:
+def _named(head: str, names: Names, *, marked: bool) -> str:
     """The tool that the line names, if that is all that it says."""
     words = _WORD.findall(head)
     named = {word for word in words if names.knows(word)} if len(words) <= _MOST_WORDS else set[str]()
     others = [word for word in words if word not in named]
-    labelled = all(map(str.isupper, others)) or _NAMED.match(head) is not None or any(map(STEM_IN.search, others))
+    labelled = (
+        marked or all(map(str.isupper, others)) or _NAMED.match(head) is not None or any(map(STEM_IN.search, others))
+    )
     return named.pop() if len(named) == 1 and labelled else ""
 
 

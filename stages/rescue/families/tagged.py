@@ -12,12 +12,13 @@ from stages.repair.damaged_json import FoundJson
 from stages.repair.json_text import FIRST_KEY, json_at
 from stages.rescue.families.elements import Called, parameters
 from stages.rescue.families.json_calls import ARGUMENTS_BEGIN, CUT_OFF, UNREADABLE, named_call
-from stages.rescue.families.xml_calls import elements, own_tags
+from stages.rescue.families.lines import lines_call
+from stages.rescue.families.xml_calls import elements, in_attributes, own_tags
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 from stages.rescue.pycalls import PythonCalls, call_list
 from stages.rescue.shape import shape_of
-from stages.rescue.tags import GAP, WORDS, past_closing
+from stages.rescue.tags import GAP, GIVEN, WORDS, past_closing
 
 _WORDS = (
     r"tool_calls?>",  # Hermes, Qwen, EXAONE, Granite 4, Jamba, Hunyuan, Apriel
@@ -51,6 +52,9 @@ _OPENING = re.compile(_OPENER)
 _FENCE_OPEN = re.compile(rf"{GAP}(?:```[ \t]*+\w*+\s*+)?(?:\"(?=[\[{{]))?")
 _OPENED_AGAIN = re.compile(rf"\s*+(?:{_OPENER})\s*+\Z")
 """An opening marker in the place of the closing one."""
+_NO_MARKUP = re.compile(r"[^<]{1,4000}+(?:(?=<)|\Z)")
+_NAME = re.compile(r"[A-Za-z_][\w.:/-]{0,120}+")
+_ATTRIBUTES = re.compile(rf"(?:{GIVEN})+\s*+")
 _NEXT = re.compile(r"\s*+[,;]?\s*+(?=\{|\[\s{0,20}[\[{])")
 _EMPTY = re.compile(r"\s*+\Z")
 _JUNK = re.compile(r"[^<\[{]{1,2000}</(?:tool_?calls?|function_call)>[ \t]*$", re.MULTILINE)
@@ -60,10 +64,10 @@ _NAME_THEN_JSON = re.compile(
     r"(?:[\s*`,:(\]]|(?<=```)json|\[ARGS\]|\[CALL_ID\][\w-]{1,40}+\[ARGS\]|arguments\s*+[:=])*"
     rf"{ARGUMENTS_BEGIN}"
 )
-
 _NAME_THEN_ELEMENTS = re.compile(
     r"\{\s*+\"(?:name|tool|function)\"\s*+:\s*+\"([\w.:/-]{1,200}+)\"\s*+(?:,\s*+(?:\"(?:arguments|parameters)\"\s*+:\s*+\{?\s*+)?|\}\s*+)(?=<(?!/))"
 )
+"""An object with the name, open or closed, and the tag behind it."""
 
 
 def _read(text: str, start: int, names: Names) -> Read | None:
@@ -82,14 +86,19 @@ def _read(text: str, start: int, names: Names) -> Read | None:
     if _AT_ONCE.match(text, position):
         python = call_list(text, position, names) if text[position] == "[" else None
         return _of_python(text, start, python) if python else _json(text, start, position, names)
-    return _named(text, start, position, names) or _python(text, start, position, names) or _junk(text, start, position)
+    return (
+        _named(text, start, position, names)
+        or _python(text, start, position, names)
+        or _plain(text, start, position, names)
+        or _junk(text, start, position)
+    )
 
 
 def _json(text: str, start: int, position: int, names: Names) -> Read:
-    claims: list[Claim] = []
-    damage = None
     if mixed := _mixed(text, start, position, names):
         return mixed
+    claims: list[Claim] = []
+    damage = None
     while True:
         found = json_at(text, position)
         if not isinstance(found, FoundJson):
@@ -145,6 +154,22 @@ def _python(text: str, start: int, position: int, names: Names) -> Read | None:
 def _of_python(text: str, start: int, calls: PythonCalls) -> Read:
     damage = calls.damage or (None if calls.claims else UNREADABLE)
     return Read(start=start, end=_past_closer(text, calls.end), claims=calls.claims, damage=damage, keep="")
+
+
+def _plain(text: str, start: int, position: int, names: Names) -> Read | None:
+    """A name, then `key=value` for each argument, or a line, up to a closing marker: a guess."""
+    name = _NAME.match(text, position)
+    inside = _NO_MARKUP.match(text, position) if name and names.knows(name[0]) else None
+    end = _past_closer(text, inside.end()) if inside else 0
+    if name is None or inside is None or (end == inside.end() < len(text)):
+        return None
+    body = inside[0]
+    read = lines_call(body, 0, 0, names, marked=True)
+    given = _ATTRIBUTES.fullmatch(body, len(name[0]))
+    arguments = in_attributes(given[0], name[0], names) if given else None
+    if arguments:
+        read = Read(start=0, end=0, claims=(Claim(name=name[0], arguments=arguments, repairs=("attributes",), cost=1),))
+    return replace(read, start=start, end=end, keep="") if read else None
 
 
 def _junk(text: str, start: int, position: int) -> Read | None:

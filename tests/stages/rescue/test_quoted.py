@@ -210,3 +210,19 @@ def test_what_stands_behind_a_name_or_between_values_is_not_taken_for_a_part_of_
     text: str, calls: list[tuple[str, str]]
 ) -> None:
     assert [(call.name, call.arguments) for call in READS(Reply(text=text)).calls] == calls
+
+
+@pytest.mark.parametrize("behind", ["", "\n\nThat should do."])
+@pytest.mark.parametrize("before", ["", "Let me look.\n"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "```yaml\ntool: bash\narguments:\n  command: make\n```",
+        '```toml\n[bash]\ncommand = "make"\n```',
+        '<tool_call>bash command="make"</tool_call>',
+        "<tool_call>bash\ncommand: make\n</tool_call>",
+    ],
+)
+def test_words_around_a_call_of_lines_do_not_hide_it(before: str, call: str, behind: str) -> None:
+    text = f"{before}{call}{behind}"
+    assert [(one.name, one.arguments) for one in READS(Reply(text=text)).calls] == [("bash", '{"command":"make"}')]
