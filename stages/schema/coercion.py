@@ -19,9 +19,18 @@ from stages.schema.value import Json, dotted, json_type, kinds, members_of, name
 _EXACT = 2**53
 """Up to here floats represent every whole number exactly, so 2.0 can only mean 2."""
 
-_PYTHON: dict[str, Json] = {"True": True, "False": False, "None": None}
-"""Python's spelling of JSON's booleans and null, which models use in XML formats, where every value is a string."""
+_WORDS: Mapping[str, Json] = {
+    "true": True,
+    "yes": True,
+    "on": True,
+    "false": False,
+    "no": False,
+    "off": False,
+    "none": None,
+}
+"""Python's and YAML's words for booleans and null, which models use in formats in which every value is a string."""
 
+_LONGEST_WORD = max(map(len, _WORDS))
 _LIST_OF_ONE = "string to array of one"
 _TYPED = {"type", "value"}
 _XML_ITEM = LazyPattern(r"<item>([^<]*+)</item>")
@@ -115,15 +124,17 @@ _any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
 
 
 _NUMBER = LazyPattern(r"-?(?:0|[1-9]\d{0,400})(?:\.\d{1,400})?(?:[eE][+-]?\d{1,3})?", re.ASCII)
-_BEGINS_JSON = frozenset('"-0123456789tfn[{ \t\r\n')
+_BEGINS_JSON = frozenset('"+-0123456789tfn[{ \t\r\n')
 
 
 def _spelt(text: str) -> Json:
     """The JSON value that the text spells, else the text. Numbers must be valid JSON, so 007 stays text."""
-    if text in _PYTHON:
-        return _PYTHON[text]
+    if len(text) <= _LONGEST_WORD and text.lower() in _WORDS:
+        return _WORDS[text.lower()]
     if text[:1] not in _BEGINS_JSON:
         return text
+    if text.startswith("+"):
+        return _number(text[1:], text)
     try:
         value = decode(_any, text)
     except msgspec.DecodeError:
@@ -164,8 +175,8 @@ def _repaired_text(text: str) -> str | None:
 
 # Lossless coercions, guided by the schema. These, and no others:
 #
-# - A string becomes the JSON value that it spells; a number only if its value is the same: 2.50, 1e1, " 7 ", but
-#   not 007.
+# - A string becomes the JSON value that it spells; a number only if its value is the same: 2.50, +3, 1e1, " 7 ",
+#   but not 007. A boolean also from yes, no, on and off.
 # - A number becomes text if a decimal is required, an integer becomes text if a string is.
 # - A boolean or a number becomes the option of a string enum that spells it.
 # - A whole float becomes an integer if only integers are allowed.
