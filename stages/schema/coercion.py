@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from itertools import product
+from types import MappingProxyType
 
 import msgspec
 
@@ -19,7 +20,9 @@ from stages.schema.value import Json, dotted, json_type, kinds, members_of, name
 _EXACT = 2**53
 """Up to here floats represent every whole number exactly, so 2.0 can only mean 2."""
 
-_WORDS: Mapping[str, Json] = {
+_WORDS: Mapping[str, Json] = MappingProxyType(
+    {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False, "none": None}
+)
     "true": True,
     "yes": True,
     "on": True,
