@@ -23,14 +23,6 @@ _EXACT = 2**53
 _WORDS: Mapping[str, Json] = MappingProxyType(
     {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False, "none": None}
 )
-    "true": True,
-    "yes": True,
-    "on": True,
-    "false": False,
-    "no": False,
-    "off": False,
-    "none": None,
-}
 """Python's and YAML's words for booleans and null, which models use in formats in which every value is a string."""
 
 _LONGEST_WORD = max(map(len, _WORDS))
