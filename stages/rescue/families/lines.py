@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from textwrap import dedent
 
 from stages.repair.damaged_json import FoundJson
-from stages.repair.json_text import is_json, json_at, json_quoted
+from stages.repair.indented import indented_value, scalar
+from stages.repair.json_text import json_at, json_quoted
 from stages.rescue.found import Claim, Family, Read
-from stages.rescue.names import Names
+from stages.rescue.names import Names, spelling
+from stages.rescue.shape import shape_of
 from stages.rescue.tags import STEM, STEM_IN
 
 _LABEL = r"[^\w\s]{0,6}+[\w. -]{1,60}+[^\w\s]{0,4}+[ \t\r]*+\n"
@@ -51,8 +53,34 @@ _CLOSED = re.compile(r"[)\]};.\s]{0,8}\Z")
 """The end of the reply, and what may close a call."""
 
 
+_MAPPING = re.compile(r"(?:\s*+-\s)?\s*+[\w-]{1,40}:(?:\s|\Z)")
+"""The beginning of a mapping, or of a list of them."""
+_NEAR = 400
+"""Characters of it in which a tool is named."""
+_MOST = 20_000
+"""Maximum characters of it."""
+
+
 def _read(text: str, start: int, names: Names) -> Read | None:
-    return lines_call(text, start, start, names) or _command(text, start, names)
+    return (
+        lines_call(text, start, start, names)
+        or _command(text, start, names)
+        or _mapping(text, start, start, len(text), names)
+    )
+
+
+def _mapping(text: str, start: int, begin: int, end: int, names: Names) -> Read | None:
+    """YAML from beginning to end that is a call in one of JSON's shapes: a guess."""
+    near = _WORD.findall(text, begin, min(begin + _NEAR, end)) if _MAPPING.match(text, begin, end) else ()
+    if end - begin > _MOST or not any(map(names.knows, near)):
+        return None
+    value = indented_value(text[begin:end])
+    shape = shape_of(FoundJson(text=value, end=0), names, marked=False) if value else None
+    if shape is None or not shape.claims or shape.damage:
+        return None
+    closing = _END.match(text, end)
+    claims = tuple(claim.guessed("lines") for claim in shape.claims)
+    return Read(start=start, end=closing.end() if closing else end, claims=claims, keep="")
 
 
 def _command(text: str, start: int, names: Names) -> Read | None:
@@ -67,7 +95,7 @@ def _command(text: str, start: int, names: Names) -> Read | None:
     position = head.end()
     while (item := pattern.match(text, position)) and item["key"] not in given:
         found = None if item["value"] else json_at(text, item.start("value"))
-        value = found.text if isinstance(found, FoundJson) else _scalar(item["value"])
+        value = found.text if isinstance(found, FoundJson) else scalar(item["value"])
         position = found.end if isinstance(found, FoundJson) else item.end()
         if not value:
             return None
@@ -93,6 +121,10 @@ def lines_call(text: str, start: int, position: int, names: Names, *, marked: bo
     """
     if not names.known:
         return None
+    fence = text.startswith(("```", "~~~"), start)
+    closed = text.find("\n```", position) if fence else -1
+    if closed > 0 and (read := _mapping(text, start, position, closed, names)):
+        return read
     title = _TITLE.match(text, position)
     heads = (_HEAD.match(text, at) for at in (position, title.end() if title else position))
     named = ((head, name) for head in heads if head and (name := _named(head["head"], names, marked=marked)))
@@ -100,24 +132,25 @@ def lines_call(text: str, start: int, position: int, names: Names, *, marked: bo
         return None
     head, name = first
     given: dict[str, str] = {}
-    known = names.parameters(name)
+    known = set(map(spelling, names.parameters(name)))
     position = head.end()
-    if head["label"] and (line := _LINE.match(text, head.start("label"))) and line["key"] in known:
+    if head["label"] and (line := _LINE.match(text, head.start("label"))) and spelling(line["key"]) in known:
         position = head.start("label")
-    while (line := _LINE.match(text, position)) and line["key"] in known and (line["sign"] or line["equals"]):
+    while (line := _LINE.match(text, position)) and spelling(line["key"]) in known and (line["sign"] or line["equals"]):
         written, position = line["value"].strip(), line.end()
         if not written or written in _BLOCKS:
             margin = re.escape(line["margin"])
             more = re.compile(_MORE % (margin, margin)).match(text, position)
-            value = _below(more[0]) if more else None
+            below = dedent(more[0]).strip("\n") if more else ""
+            value = (None if written else indented_value(below)) or (json_quoted(below) if below else None)
             position = more.end() if more else position
         else:
-            value = _scalar(written)
+            value = scalar(written)
         if value is None:
             return None
         given[line["key"]] = value
     end = _END.match(text, position)
-    if not given or end is None or (text.startswith(("```", "~~~"), start) and not end[0].strip()):
+    if not given or end is None or (fence and not end[0].strip()):
         # The fence was cut off, and perhaps the last value.
         return None
     return _guess(name, given, start, end.end())
@@ -132,25 +165,6 @@ def _named(head: str, names: Names, *, marked: bool) -> str:
         marked or all(map(str.isupper, others)) or _NAMED.match(head) is not None or any(map(STEM_IN.search, others))
     )
     return named.pop() if len(named) == 1 and labelled else ""
-
-
-def _below(lines: str) -> str | None:
-    """A value that stands below its key: a list, or a text."""
-    items = lines.splitlines()
-    if items and all(item.lstrip().startswith("- ") for item in items):
-        values = [_scalar(item.lstrip()[2:].strip()) for item in items]
-        return None if None in values else f"[{','.join(filter(None, values))}]"
-    return json_quoted(dedent(lines).strip("\n")) if lines.strip() else None
-
-
-def _scalar(value: str) -> str | None:
-    """The value as JSON; None if it was cut off."""
-    mark = value[:1]
-    if mark in ('"', "[", "{") and is_json(value):
-        return value
-    if mark in ('"', "'", "`") and value.count(mark) == 1:
-        return None
-    return json_quoted(value[1:-1] if len(value) > 1 and mark in ("'", "`") and value[-1] == mark else value)
 
 
 LINES = Family(name="lines", first="\n", opener="\n", read=_read, whole=True, words=())

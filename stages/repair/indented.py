@@ -1,0 +1,99 @@
+"""Indented lines as JSON: what models write of YAML for a call. Mappings, lists, blocks of text; no anchors, no tags."""
+
+import re
+from textwrap import dedent
+
+from stages.repair.json_text import is_json, json_quoted
+
+_KEY = re.compile(r"[\"'*`]{0,3}(?P<key>[\w.-]{1,100}+)[\"'*`]{0,3}:(?:[ \t]++(?P<value>\S.*)|[ \t]*+)\Z", re.DOTALL)
+_ITEM = re.compile(r"-(?:[ \t]++|\Z)")
+_BLOCK = re.compile(r"(?P<sign>[|>])[+-]?\Z")
+_DEEPEST = 8
+"""Maximum levels of nesting."""
+
+
+def indented_value(text: str) -> str | None:
+    """The mapping or list that the lines are, as JSON; None for any other text, and for a value that was cut off.
+
+    Every scalar is a string, because a schema tells better what it is; JSON's own strings, arrays and objects are kept.
+    """
+    lines = _Lines(text.splitlines())
+    value = lines.block(0)
+    return value if value is not None and lines.margin() < 0 else None
+
+
+def scalar(value: str) -> str | None:
+    """A value in a line of its own as JSON; None if it was cut off."""
+    mark = value[:1]
+    if mark in ('"', "[", "{") and is_json(value):
+        return value
+    if mark in ('"', "'", "`") and value.count(mark) == 1:
+        return None
+    return json_quoted(value[1:-1] if len(value) > 1 and mark in ("'", "`") and value[-1] == mark else value)
+
+
+class _Lines:
+    """Lines that are read once, from the first to the last."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self.lines = lines
+        self.at = 0
+
+    def margin(self) -> int:
+        """How far the next line that is not blank is indented; -1 at the end."""
+        while self.at < len(self.lines) and not self.lines[self.at].strip():
+            self.at += 1
+        return _indent(self.lines[self.at]) if self.at < len(self.lines) else -1
+
+    def block(self, depth: int) -> str | None:
+        """The mapping or list that begins with the next line; None for anything else."""
+        margin = self.margin()
+        if margin < 0 or depth > _DEEPEST:
+            return None
+        return self.items(margin, depth) if _ITEM.match(self.lines[self.at].lstrip()) else self.mapping(margin, depth)
+
+    def mapping(self, margin: int, depth: int) -> str | None:
+        members: dict[str, str] = {}
+        while self.margin() == margin and (line := _KEY.match(self.lines[self.at].strip())):
+            self.at += 1
+            value = self.value(line["value"] or "", margin, depth)
+            if value is None or line["key"] in members:
+                return None
+            members[line["key"]] = value
+        return "{" + ",".join(f"{json_quoted(key)}:{value}" for key, value in members.items()) + "}" if members else None
+
+    def items(self, margin: int, depth: int) -> str | None:
+        items: list[str] = []
+        while self.margin() == margin and (dash := _ITEM.match(line := self.lines[self.at].strip())):
+            inside = line[dash.end() :]
+            if _KEY.match(inside):
+                # The first line of a mapping, whose others are indented as far as what stands behind the dash.
+                self.lines[self.at] = " " * (margin + dash.end()) + inside
+                value = self.block(depth + 1)
+            else:
+                self.at += 1
+                value = self.value(inside, margin, depth)
+            if value is None:
+                return None
+            items.append(value)
+        return f"[{','.join(items)}]"
+
+    def value(self, written: str, margin: int, depth: int) -> str | None:
+        """What stands behind a key or a dash, or below it."""
+        if block := _BLOCK.match(written):
+            begin = self.at
+            while self.at < len(self.lines) and (not (line := self.lines[self.at]).strip() or _indent(line) > margin):
+                self.at += 1
+            text = dedent("\n".join(self.lines[begin : self.at])).strip("\n")
+            return json_quoted(text.replace("\n", " ") if block["sign"] == ">" else text)
+        if written:
+            return scalar(written)
+        below = self.margin()
+        # A list may be indented as far as its key.
+        if below > margin or (below == margin and _ITEM.match(self.lines[self.at].lstrip())):
+            return self.block(depth + 1)
+        return "null"
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
