@@ -264,7 +264,7 @@ class Reader:
             self.repairs.append("missing_comma")
             self.out.append(",")
             self.member()
-        elif closer == "]" and following == "{" and self.out[-1] == "}":
+        elif closer == "]" and ((following == "{" and self.out[-1] == "}") or following == '"'):
             self.repairs.append("missing_comma")
             self.out.append(",")
             self.value()

@@ -35,8 +35,10 @@ def _after(following: str) -> re.Pattern[str]:
     )
 
 
-_AFTER_VALUE, _AFTER_MEMBER = _after(_VALUE), _after(_KEY)
+_AFTER_MEMBER = _after(_KEY)
 """In an object, only a key can follow a comma."""
+_AFTER_VALUE = re.compile(rf"{_after(_VALUE).pattern}|\s++\"[^\"\\\n]{{0,400}}+\"\s*+[,\]\"]")
+"""In an array, another string too, without its comma."""
 _AFTER_ARGUMENT = re.compile(rf"{_AFTER_MEMBER.pattern}|\s++[A-Za-z_]\w{{0,60}}\s?=\s?[\"'\d\[{{TFN-]")
 """In Python, a keyword too, without its comma."""
 _AFTER_KEY = re.compile(r"\s*+(?:[:\uff1a{\[=]|->|[\"\u201c](?!\s?:)|(?:-?\d|true|false|null))")
@@ -45,9 +47,13 @@ _AFTER_KEY = re.compile(r"\s*+(?:[:\uff1a{\[=]|->|[\"\u201c](?!\s?:)|(?:-?\d|tru
 _JOINED = re.compile(r"\s*+\+\s*+[\"'\w]")
 """A plus sign after the string: an expression, not a value."""
 
+_CONTINUED = {quote: re.compile(rf"{quote}[ \t]{{0,8}}\r?\n\s*+{quote}") for quote in ("'", '"')}
+"""Between two parts of one string in Python."""
+
 _FIX = re.compile(
     r'\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\(.)|["\x00-\x1f]|\\', re.DOTALL
 )
+_NO_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\(?=[bf])")
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 
 
@@ -135,8 +141,12 @@ def _searched(text: str, start: int, quote: str, after: re.Pattern[str]) -> Scal
     lost = position == end
     if lost and (last := text[end - 1]) in "'`\u2019\u201d" and last not in text[start + 1 : end - 1]:
         end -= 1  # closed with another quotation mark
+    body = text[start + 1 : end]
+    if inner and (joined := _CONTINUED[quote].sub("", body) if quote in _CONTINUED else body) != body:
+        # Python joins strings that follow one another; over several lines, nothing else is written so.
+        body, inner = joined, quote in joined
     fixer = _Fixer(raw=False)
-    json = fixer.json(text[start + 1 : end])
+    json = fixer.json(body)
     guesses = ["missing_quote"] if lost else ["inner_quotes"] if inner else []
     style = {'"': [], "'": ["single_quotes"], "`": ["backquotes"]}.get(quote, ["smart_quotes"])
     return Scalar(json, position, tuple(style + guesses + fixer.repairs))
@@ -171,13 +181,17 @@ class _Fixer:
         self.raw = raw
         self.repairs: list[str] = []
         self.escapes = False
+        self.markdown = False
 
     def json(self, body: str) -> str:
+        # Markdown escapes underscores, and nothing else in `my\_folder`; a path has other backslashes.
+        self.markdown = body.count("\\") == body.count("\\_")
         if self.raw:
             body = body.replace("\\", "\\\\")
         fixed = _FIX.sub(self.fix, body)
         if "backslash" in self.repairs and self.escapes:
-            # In `C:\new\Projects` it is unknown which backslash is an escape.
+            # In `C:\new\Projects` it is unknown which backslash is an escape. A backspace or a form feed is none.
+            fixed = _NO_ESCAPE.sub(r"\g<0>\\", fixed)
             self.repairs[self.repairs.index("backslash")] = "mixed_backslash"
         return f'"{fixed}"'
 
@@ -189,6 +203,9 @@ class _Fixer:
             self.escapes |= escaped in "bfnrt"
             return written
         if escaped in "'`":
+            return escaped
+        if escaped == "_" and self.markdown:
+            self.note("markdown_escape")
             return escaped
         if escaped in "\n\r":
             self.note("line_continuation")

@@ -53,8 +53,8 @@ _CLOSED = re.compile(r"[)\]};.\s]{0,8}\Z")
 """The end of the reply, and what may close a call."""
 
 
-_MAPPING = re.compile(r"(?:\s*+-\s)?\s*+[\w-]{1,40}:(?:\s|\Z)")
-"""The beginning of a mapping, or of a list of them."""
+_MAPPING = re.compile(r"(?:\s*+-\s)?\s*+[\w-]{1,40}:(?:[ \t][^\n]*+)?\n")
+"""The first line of a mapping, or of a list of them."""
 _NEAR = 400
 """Characters of it in which a tool is named."""
 _MOST = 20_000
