@@ -19,6 +19,8 @@ _LAST_WORD = re.compile(r"[\w.+-]*+\Z")
 _BARE_KEY = re.compile(r"[A-Za-z_$][\w$.-]*+(?=\s*+[:\uff1a=\uff1d]|[\"'])")
 _UNOPENED_KEY = re.compile(r"([A-Za-z_$][\w$-]{0,60}+)\"(?=\s*+:)")
 """A key whose opening quotation mark is missing."""
+_PREFIX = re.compile(r"[rRuU](?=[\"'])")
+"""What Python writes before a string."""
 _VALUE_BEGINS = re.compile(rf"{OPENING_QUOTE.pattern}|-?\d|true|false|null")
 _DASHED_KEY = re.compile(r"--([A-Za-z_]\w{0,60}+)[ \t]++(?=\S)")
 """A key like an option of a command, as MiniMax M2 writes them."""
@@ -145,6 +147,9 @@ class Reader:
             self.opened()
         elif OPENING_QUOTE.match(self.text, self.position):
             self.string(key=False)
+        elif prefix := _PREFIX.match(self.text, self.position):
+            self.position = prefix.end()
+            self.string(key=False, raw=prefix[0] in "rR")
         else:
             self.word()
 
@@ -168,8 +173,8 @@ class Reader:
             opener = "{{"
         self.open.append(opener)
 
-    def string(self, *, key: bool) -> None:
-        found = quoted_string(self.text, self.position, "key" if key else self.place())
+    def string(self, *, key: bool, raw: bool = False) -> None:
+        found = quoted_string(self.text, self.position, "key" if key else self.place(), raw=raw)
         if found is None:
             raise BrokenError(len(self.text), cut=True)
         self.out.append(found.json)

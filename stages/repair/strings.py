@@ -68,18 +68,20 @@ class Scalar(Struct, frozen=True):
 _AFTER = {"key": _AFTER_KEY, "member": _AFTER_MEMBER, "argument": _AFTER_ARGUMENT, "item": _AFTER_VALUE}
 
 
-def quoted_string(text: str, start: int, place: Literal["key", "member", "argument", "item"]) -> Scalar | None:
-    """The string that begins at `start`; None if it never ends."""
+def quoted_string(
+    text: str, start: int, place: Literal["key", "member", "argument", "item"], *, raw: bool = False
+) -> Scalar | None:
+    """The string that begins at `start`; None if it never ends. `raw`: backslashes are ordinary characters."""
     after = _AFTER[place]
-    clean = _CLEAN.match(text, start)
+    clean = None if raw else _CLEAN.match(text, start)
     if clean and (after.match(text, clean.end()) or not _more_quotes(text, clean.end())):
         return Scalar(clean[0], clean.end())
     opening = OPENING_QUOTE.match(text, start)
     if opening is None:
         return None
     if opening[0] not in _CLOSING:
-        return _delimited(text, opening.end(), opening[0])
-    return _searched(text, start, opening[0], after)
+        return _delimited(text, opening.end(), opening[0], raw=raw or opening[0].startswith("<"))
+    return _searched(text, start, opening[0], after, raw=raw)
 
 
 def _more_quotes(text: str, end: int) -> bool:
@@ -88,7 +90,7 @@ def _more_quotes(text: str, end: int) -> bool:
     return text.find('"', end, line_end if line_end >= 0 else end + 2000) >= 0
 
 
-def _delimited(text: str, body: int, delimiter: str) -> Scalar | None:
+def _delimited(text: str, body: int, delimiter: str, *, raw: bool) -> Scalar | None:
     """A string between delimiters that cannot occur in it: triple quotes, quote tokens."""
     end = text.find(delimiter, body)
     past = end + len(delimiter)
@@ -101,12 +103,12 @@ def _delimited(text: str, body: int, delimiter: str) -> Scalar | None:
             end, past, style = lost.end("value"), lost.end(), ("missing_quote",)
     if end < 0:
         return None
-    fixer = _Fixer(raw=delimiter.startswith("<"))
+    fixer = _Fixer(raw=raw)
     json = fixer.json(text[body:end])
     return Scalar(json, past, (*style, *fixer.repairs))
 
 
-def _searched(text: str, start: int, quote: str, after: re.Pattern[str]) -> Scalar | None:
+def _searched(text: str, start: int, quote: str, after: re.Pattern[str], *, raw: bool) -> Scalar | None:
     """A string that ends at its first quote followed by something that cannot be in a string."""
     may_be_lost = quote == '"' and after is not _AFTER_KEY
     inner, doubled, end = False, False, 0
@@ -145,7 +147,7 @@ def _searched(text: str, start: int, quote: str, after: re.Pattern[str]) -> Scal
     if inner and (joined := _CONTINUED[quote].sub("", body) if quote in _CONTINUED else body) != body:
         # Python joins strings that follow one another; over several lines, nothing else is written so.
         body, inner = joined, quote in joined
-    fixer = _Fixer(raw=False)
+    fixer = _Fixer(raw=raw)
     json = fixer.json(body)
     guesses = ["missing_quote"] if lost else ["inner_quotes"] if inner else []
     style = {'"': [], "'": ["single_quotes"], "`": ["backquotes"]}.get(quote, ["smart_quotes"])

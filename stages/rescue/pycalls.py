@@ -11,14 +11,14 @@ from stages.rescue.found import Claim
 from stages.rescue.names import Names
 from stages.rescue.tags import past_closing
 
-CALLED = r"(?:(?:functions?|default_api|tools?|api|namespace)[:/])?[A-Za-z_][\w.-]{0,120}+"
+CALLED = r"(?:(?i:functions?|default_api|tools?|api|namespace)(?:::?|/))?[A-Za-z_][\w.-]{0,120}+"
 """A name before the bracket. No other word may stand before a colon or a slash: addresses and paths are no calls."""
 _HEAD = re.compile(
     rf"\s*+(?:[Pp]rint\(\s*+|await\s++)?[*`\"']{{0,2}}({CALLED})(?::\w{{0,20}}|\(\)(?=\())?[*`\"']{{0,2}}\s*+[(\uff08]\s*+"
 )
 _ASSIGNED = re.compile(r"\s*+[A-Za-z_]\w{0,60}+\s*+=(?!=)\s*+")
 _PRINTED = re.compile(r"(?:\s*+print\(\s*+[A-Za-z_]\w{0,60}+\s*+\))++")
-_KEYWORD = re.compile(r"\s*+([A-Za-z_]\w{0,100}+)\s*+(?:=(?!=)|:)\s*+")
+_KEYWORD = re.compile(r"\s*+(?P<quote>[\"']?)([A-Za-z_]\w{0,100}+)(?P=quote)\s*+(?:=>|=(?!=)|:)\s*+")
 _KEYWORD_INSIDE = re.compile(r"[\"']\s++([A-Za-z_]\w{0,100})\s?=\s?[\"'\d\[{TFN-]")
 _COMMA_OR_END = re.compile(r"\s*+(?:(?P<more>,)\s*+(?P<end>\))?|(?P<closed>\))|(?P<list>(?=\]\s*+(?:[<`]|\Z))))")
 """The end may lack its parenthesis where that of a list of calls comes, and nothing behind it."""
@@ -26,7 +26,7 @@ _OBJECT_END = re.compile(r"[}\]\s]{0,8}+,?\s*+\)")
 _SEPARATOR = re.compile(r"[ \t]*+[,;]?\s*+")
 _LIST_OPEN = re.compile(r"\[\s*")
 _LIST_CLOSE = re.compile(r"\s*+[,)]?\s*+\]")
-_LITERAL = re.compile(r"<\|\"\|>|[\"'{\[(\u201c\u2018+\-.\d]|(?:[Tt]rue|[Ff]alse|None|null)\b")
+_LITERAL = re.compile(r"<\|\"\|>|[rRuU]?[\"'{\[(\u201c\u2018+\-.\d]|(?:[Tt]rue|[Ff]alse|None|null)\b")
 _BLANK_TO_END = re.compile(r"\s*+\Z")
 
 
@@ -143,7 +143,7 @@ def _argument(text: str, position: int, index: int, parameters: tuple[str, ...])
     """The argument that begins at `position`; one without a name is for the parameter in its place."""
     keyword = _KEYWORD.match(text, position)
     if keyword:
-        return _Argument(keyword[1], keyword.end(), named=True)
+        return _Argument(keyword[2], keyword.end(), named=True)
     if index < len(parameters) and _LITERAL.match(text, position):
         return _Argument(parameters[index], position, named=False)
     return None
@@ -180,7 +180,8 @@ def _of_object(text: str, head: re.Match[str], position: int, name: str) -> Pyth
 
 
 def _past_print(text: str, head: re.Match[str], position: int) -> int:
-    return position + 1 if "print(" in head[0] and text.startswith(")", position) else position
+    position += "print(" in head[0] and text.startswith(")", position)
+    return position + text.startswith(";", position)
 
 
 def _not_keyword(text: str, position: int, name: str, names: Names) -> PythonCalls | None:

@@ -24,7 +24,7 @@ _NEAR_BEGIN = 160
 """Maximum characters before the first bracket of a reply that is nothing but calls."""
 _MARKED = re.compile(
     rf"^(?:[A-Z]\w{{0,15}}: ?|{LEFT}{{1,2}}{IN_BRACKETS}{{1,40}}{RIGHT}{{1,2}}\s?|"
-    rf"[^\w\s`\"'#>|/*-]{{1,4}}\s?(?:[A-Za-z_]{{0,15}}{STEM}[A-Za-z_ ]{{0,15}}?[: ]\s?)?)?"
+    rf"(?:[=-]>|[^\w\s`\"'#>|/*-]{{1,4}})\s?(?:[A-Za-z_]{{0,15}}{STEM}[A-Za-z_ ]{{0,15}}?[: ]\s?)?)?"
     rf"(?P<name>(?:await |print\()?{CALLED}) ?\Z",
     re.MULTILINE,
 )
