@@ -19,12 +19,12 @@ _LABEL = (
     r"action|\u273fFUNCTION\u273f)"
 )
 _INPUT = (
-    r"(?:[Aa]ction[ _](?:[Ii]nput|[Aa]rgs)|(?:[Tt]ool|[Ff]unction)[ _](?:[Ii]nput|[Aa]rgs|[Aa]rguments)|"
+    r"(?:[Aa]ction[ _]?(?:[Ii]nput|[Aa]rgs)|(?:[Tt]ool|[Ff]unction)[ _]?(?:[Ii]nput|[Aa]rgs|[Aa]rguments)|"
     r"[Aa]rguments|[Aa]rgs|[Pp]arameters|[Pp]arams|[Ii]nput|\u273fARGS\u273f)"
 )
 _HEAD = re.compile(rf"{_LABEL}(?: \d{{1,3}})?\**[ \t]*:\**[ \t\u00a0]*")
 _NAME = re.compile(r"[*`\"'\[]*([A-Za-z_][\w.:/-]{0,120})[*`\"'\]]*[ \t]*(?:\(\))?[ \t]*")
-_INPUT_LABEL = re.compile(rf"\s*+\**+{_INPUT}(?: \d{{1,3}})?\**+[ \t]*+:\**+\s*+(?:```(?:json)?\s*+)?`?")
+_INPUT_LABEL = re.compile(rf"\s*+(?:\d[.)] )?\**+{_INPUT}(?: \d{{1,3}})?\**+[ \t]*+:\**+\s*+(?:```(?:json)?\s*+)?`?")
 _ARGUMENTS = re.compile(ARGUMENTS_BEGIN)
 _TO_BRACE = re.compile(r"[(\[]?\s*+(?=\{)")
 _FENCE = re.compile(r"(?:```(?:json)?\s*)?(?=[\[{])")
@@ -33,7 +33,9 @@ _OBSERVATION = re.compile(r"\s*\**(?:Observation|Result|\u273fRESULT\u273f)\**[ 
 _NEXT_LABEL = re.compile(r"\n[ \t*]*+(?:Observation|Thought|Action|Final Answer|Result|Question)\b")
 _LONGEST_LABEL = 40
 _BRACKETS = re.compile(r"\[([^\[\]\n]*)\](?=[ \t.]*(?:\n|\Z))")
-_LINE_START = re.compile(r"[ \t>*#-]*")
+_LINE_START = re.compile(r"[ \t>*#-]*(?:\d{1,2}[.)] \**)?")
+_ONE_VALUE = re.compile(r"[^=:,;|(){}\[\]]{1,80}")
+"""An input that is one value, rather than several in a notation of the model's own."""
 _YAML_BEGINS = ("tool", "name", "function", "action")
 _MARGIN = 12
 """Maximum characters of a quotation, list or heading mark before a label."""
@@ -87,27 +89,32 @@ def _plain(text: str, start: int, position: int, name: str, names: Names) -> Rea
     """An input that is no JSON object, up to the next label."""
     if not names.knows(name):
         return None
-    label = _NEXT_LABEL.search(text, position) if len(names.parameters(name)) == 1 else None
+    label = _NEXT_LABEL.search(text, position) if names.parameters(name) else None
     end = label.start() if label else len(text)
     read = _no_object(text, start, (position, end), name, names)
-    return replace(read, looked=end) if read and len(names.parameters(name)) == 1 else read
+    return replace(read, looked=end) if read and names.parameters(name) else read
 
 
 def _no_object(text: str, start: int, at: tuple[int, int], name: str, names: Names) -> Read | None:
-    """An input that is no JSON object: the value of the only parameter. None at all is a call without arguments."""
+    """An input that is no JSON object: the value of the first parameter. None at all is a call without arguments.
+
+    Where there are others, it is a guess.
+    """
     position, end = at
     line = text[position : min(position + 80, end)].split("\n", 1)[0].strip(" `")
     if not names.knows(name):
         return None
     parameters = names.parameters(name)
-    if len(parameters) == 1 and line:
+    nothing = line.lower() in ("", "none", "null", "n/a")
+    alone = len(parameters) == 1
+    if line and (alone or (parameters and not nothing and _ONE_VALUE.fullmatch(text[position:end].strip()))):
         value = json_quoted(_unwrapped(text[position:end].strip()))
         # Under other labels than ReAct's `Action` it may be the description of a function: `Input: a shell command`.
-        cost = 0 if "action" in text[start:position].lower() else 1
+        cost = int(not alone or "action" not in text[start:position].lower())
         arguments = f"{{{json_quoted(parameters[0])}:{value}}}"
         claim = Claim(name=name, arguments=arguments, repairs=("plain_input",), cost=cost)
         return Read(start=start, end=_end(text, end + text.startswith("]", end)), claims=(claim,), keep="")
-    if line.lower() in ("", "none", "null", "n/a"):
+    if nothing:
         claim = Claim(name=name, arguments="{}", repairs=("no_arguments",), cost=1)
         end = position + len(line)
         return Read(start=start, end=_end(text, end + text.startswith("]", end)), claims=(claim,), keep="")
