@@ -21,8 +21,8 @@ _TITLE = re.compile(rf"\s*+(?:{_LABEL}\s*+(?=\w{{1,30}} ?=))?")
 _HEAD = re.compile(rf"(?P<head>[^\n]{{1,120}}+)\n(?:[ \t\r]*+\n)*(?P<label>{_LABEL})?")
 """The line that names the tool, and one that only says that its arguments follow."""
 _WORD = re.compile(r"[A-Za-z_][\w.-]{0,100}")
-_NAMED = re.compile(r"[\s-]{0,6}\w[\w-]{0,30} ?[:=]|[^\w\s*#/>|\"'`-]{2,6}")
-"""A label, or two signs that begin no heading, quotation or comment."""
+_NAMED = re.compile(r"[\s-]{0,6}\w[\w-]{0,30} ?[:=]|[^\w\s*#/>|\"'`-]{2,6}|\[[\w.-]{1,100}\]\s*+\Z")
+"""A label, two signs that begin no heading, quotation or comment, or a section of an INI file."""
 _LINE = re.compile(
     r"(?:[ \t\r]*+\n)*(?P<margin>[ \t]{0,8})(?P<sign>[^\w\s\"'*`{\[]{0,3}+) ?(?:[A-Za-z]{1,12}[ :] ?)??"
     r"[\"'*`]{0,3}(?P<key>[\w.-]{1,100}+)[\"'*`)\]]{0,3}"
@@ -30,7 +30,7 @@ _LINE = re.compile(
 )
 _MORE = r"(?:%s(?: {1,12}|- )[^\n]*+(?:\n|\Z)|[ \t]*+\n(?=%s ))*"
 _END = re.compile(
-    r"\s*+(?:```|\Z|(?:[^\w\s]{1,6} ?[\w:.-]{0,60} ?[^\w\s]{0,6}|\w{1,20}[^\w\s]{1,6}|"
+    r"\s*+(?:```|\Z|(?:[^\w\s]{1,6} ?(?:[\w:.-]{0,60} ?[^\w\s]{0,6}|[\w:. -]{0,60} ?[^\w\s]{1,6})|\w{1,20}[^\w\s]{1,6}|"
     r"(?i:end)\b[\w \t-]{0,24}[^\w\s]{0,6})\s*+\Z)"
 )
 """The end of a fence or of the reply, behind a line that closes the call."""
@@ -39,16 +39,17 @@ _MOST_WORDS = 5
 
 
 _COMMAND = re.compile(
-    rf"\s*+(?P<mark>[$%@!~^=+\u25b6\u25ba\u2192(\[]{{0,3}}(?:(?=[\w-]{{0,16}}{STEM})[\w-]{{4,24}}(?:://|[\]:>]{{0,2}}\s))?|>>+\s?)\s?"
+    rf"\s*+(?P<mark>[$%@!~^=+\u25b6\u25ba\u2192(\[]{{0,3}}(?:/?(?=[\w-]{{0,16}}{STEM})[\w-]{{4,24}}(?:://|[\]:>]{{0,2}}\s))?|>>+\s?)\s?"
     r"(?<![\w.-])(?P<name>[A-Za-z_][\w.-]{0,100}+)(?=[\s?])"
 )
 """A mark of signs, or a word of calls with them, and the name."""
 _ITEM = (
-    r"(?P<lead>\s{{0,4}}[^\w\s\"'`*>|]{{0,3}}\s{{0,4}}[^\w\s\"'`*>|]{{0,2}}(?:[A-Z]{{1,8}}\s)?[^\w\s\"'`*>|]{{0,2}})"
+    r"(?P<lead>\s{{0,4}}[^\w\s\"'`*>]{{0,3}}\s{{0,4}}[^\w\s\"'`*>|]{{0,2}}(?:[A-Z]{{1,8}}\s)?[^\w\s\"'`*>|]{{0,2}})"
     r"(?P<key>{keys})(?![\w.-])(?P<sep>\s?(?:=>|->|:=|[:=\u2192])\s?|\s(?:AS|TO|IS)\s|\s)"
     r"(?P<value>\"(?:[^\"\\\n]|\\.){{0,2000}}\"|'[^'\n]{{0,2000}}'|(?=[\[{{])|[^\s,;&\"'`\u201c\u201d\u00ab\u00bb()\[\]{{}}<>]{{1,400}}(?<![*.]))"
 )
 """A parameter with its value, and what stands before and between them."""
+_BYTE = re.compile(rb"%([0-9A-Fa-f]{2})")
 _CLOSED = re.compile(r"[)\]};.\s]{0,8}\Z")
 """The end of the reply, and what may close a call."""
 
@@ -90,12 +91,13 @@ def _command(text: str, start: int, names: Names) -> Read | None:
     if head is None or not known or any(map(names.knows, _WORD.findall(head["mark"]))):
         return None
     pattern = re.compile(_ITEM.format(keys="|".join(map(re.escape, known))))
+    plain = _decoded if "://" in head["mark"] else str
     given: dict[str, str] = {}
     signs: set[tuple[str, str]] = set()
     position = head.end()
     while (item := pattern.match(text, position)) and item["key"] not in given:
         found = None if item["value"] else json_at(text, item.start("value"))
-        value = found.text if isinstance(found, FoundJson) else scalar(item["value"])
+        value = found.text if isinstance(found, FoundJson) else scalar(plain(item["value"]))
         position = found.end if isinstance(found, FoundJson) else item.end()
         if not value:
             return None
@@ -106,6 +108,12 @@ def _command(text: str, start: int, names: Names) -> Read | None:
     if not alike or not all(lead or sep for lead, sep in signs):
         return None
     return _guess(head["name"], given, start, closed.end()) if (closed := _CLOSED.match(text, position)) else None
+
+
+def _decoded(value: str) -> str:
+    """A value of an address, which has blanks as plus signs and other characters as bytes."""
+    written = value.replace("+", " ").encode()
+    return _BYTE.sub(lambda byte: bytes.fromhex(byte[1].decode()), written).decode(errors="replace")
 
 
 def _guess(name: str, given: Mapping[str, str], start: int, end: int) -> Read:
