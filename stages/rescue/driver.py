@@ -82,9 +82,12 @@ def rescuer(families: tuple[Family, ...] | Openers) -> Rescue:
         for _ in range(_WRAPPERS):
             if not (wrapped := _wrapped(inside)):
                 break
-            if any(map(tools.knows, _NAMES.findall(inside, *wrapped[:2]))):
-                break  # it is a part of the call
-            before, inside = f"{before}{inside[: wrapped[0]]}", inside[wrapped[1] : wrapped[2]]
+            begin, opened, closed = wrapped
+            named = [*filter(tools.knows, _NAMES.findall(inside, begin, opened))]
+            if len(named) > 1:
+                break
+            # A marker that names the tool is the first line of the call.
+            before, inside = before + inside[:begin], "\n".join((*named, inside[opened:closed]))
             again = _found(inside, known, tools)
             sure = all(_UNSURE_END.isdisjoint(call.repairs) for call in again.calls)
             if again.calls and sure and not (again.damage or again.rest):

@@ -16,6 +16,7 @@ from stages.rescue.shape import shape_of
 from stages.rescue.tags import STEM, STEM_IN
 
 _LABEL = r"[^\w\s]{0,6}+[\w. -]{1,60}+[^\w\s]{0,4}+[ \t\r]*+\n"
+_BLANK_LINES = re.compile(r"(?:[ \t\r]*+\n)*")
 _TITLE = re.compile(rf"\s*+(?:{_LABEL}\s*+(?=\w{{1,30}} ?=))?")
 """A line before it, as TOML has them."""
 _HEAD = re.compile(rf"(?P<head>[^\n]{{1,120}}+)\n(?:[ \t\r]*+\n)*(?P<label>{_LABEL})?")
@@ -133,6 +134,7 @@ def lines_call(text: str, start: int, position: int, names: Names, *, marked: bo
     closed = text.find("\n```", position) if fence else -1
     if closed > 0 and (read := _mapping(text, start, position, closed, names)):
         return read
+    position = _BLANK_LINES.match(text, position).end()  # type: ignore[union-attr]  # it matches the empty string
     title = _TITLE.match(text, position)
     heads = (_HEAD.match(text, at) for at in (position, title.end() if title else position))
     named = ((head, name) for head in heads if head and (name := _named(head["head"], names, marked=marked)))
