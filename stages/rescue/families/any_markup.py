@@ -12,6 +12,7 @@ from itertools import islice, pairwise, takewhile, zip_longest
 
 from msgspec import Struct
 
+from stages.repair.json_text import json_source, object_members, string_value
 from stages.rescue.families.elements import element_as_json, joined_arguments
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import LONGEST_NAME, Names
@@ -62,7 +63,7 @@ class _Part(Struct, frozen=True, kw_only=True):
 def _read(text: str, start: int, names: Names) -> Read | None:
     start += len(text) - start - len(text[start:].lstrip())  # a thought is blanked
     near = _WORD.findall(text, start, start + _BEFORE)
-    if not any(word in names.known or ("." in word and word.rsplit(".", 1)[-1] in names.known) for word in near):
+    if not any(_is_known(word, names) for word in near):
         return None
     # The first call is looked for before the whole reply is: most replies that name a tool have none.
     opening = [*_MARK.finditer(text, start, start + 4 * _BEFORE)]
@@ -81,9 +82,9 @@ def _read(text: str, start: int, names: Names) -> Read | None:
         last = following is None or bool(following.tool)
         until = marks[following.mark].start() if following else len(text)
         between = marks[part.mark + 1 : following.mark if following else None]
-        if last and part.key and part.value is None:
-            between = _up_to_own(text, between, part)
-        run = _closers(text, [mark for mark in between if mark.start() >= part.begin], None if last else until)
+        closed = _up_to_own(text, between, part) if part.key and part.value is None else between
+        until = None if last or len(closed) < len(between) else until
+        run = _closers(text, [mark for mark in closed if mark.start() >= part.begin], until)
         value, end = part.value, run[-1].end() if run else part.begin
         if part.key and value is None:
             own = [not part.words.isdisjoint(_WITH_PREFIX.findall(mark["inside"].replace("/", " "))) for mark in run]
@@ -115,6 +116,11 @@ def _read(text: str, start: int, names: Names) -> Read | None:
             claims.append(Claim(name=tool, arguments=joined_arguments(given), repairs=tuple(repairs), cost=1))
             given = {}
     return Read(start=begin, end=end, claims=tuple(claims), keep="")
+
+
+def _is_known(word: str, names: Names) -> bool:
+    """Whether the word is a tool, with a module before it or not."""
+    return word in names.known or ("." in word and word.rsplit(".", 1)[-1] in names.known)
 
 
 def _closers(text: str, marks: list[re.Match[str]], until: int | None) -> list[re.Match[str]]:
@@ -160,7 +166,7 @@ def _parts(text: str, marks: list[re.Match[str]], names: Names) -> Iterator[_Par
         key = key or next((word for word in words if word in known and word not in attributes), "")
         # Among other words, as in `[Note: do not f]`, a name names no call; in quotes or as a value it does.
         near = {*words[:2], *_GIVEN.findall(inside)}
-        named = next((one for one in words if one.rsplit(".", 1)[-1] in names.known and one not in known), "")
+        named = next((one for one in words if _is_known(one, names) and one not in known), "")
         named = named if named in near else ""
         if not named and not key and len(behind) <= LONGEST_NAME and " " not in behind and behind not in known:
             end = text.find(behind, end) + len(behind) if names.knows(behind) else end
@@ -170,6 +176,9 @@ def _parts(text: str, marks: list[re.Match[str]], names: Names) -> Iterator[_Par
             attributes = {word: value for word, value in attributes.items() if value != written}
             yield _Part(mark=index, begin=end, tool=tool)
         given = {word: value for word, value in attributes.items() if word in known and (written or not key)}
+        objects = (object_members(value) for value in attributes.values() if written and value.startswith("{"))
+        for members in (members for members in objects if members and members.keys() <= known):
+            given |= {word: string_value(value) or json_source(value) for word, value in members.items()}
         if key and not written:
             value = next((said for word, said in attributes.items() if word in _VALUE and said != key), None)
             yield _Part(mark=index, begin=end, key=key, value=value, words=frozenset(_WITH_PREFIX.findall(inside)))
