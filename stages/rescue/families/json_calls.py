@@ -33,21 +33,24 @@ _MARKUP = re.compile(
     r"assistant|[A-Z_]{3,30}:|functools|functions?\.|print\(|json\b"
 )
 _WORD = re.compile(r"[A-Za-z_][\w.-]{0,100}")
-_FENCE_END = re.compile(rf"{GAP}[}}\])]{{0,3}}+{GAP}(?:```|~~~|`{{1,2}}\s*+\Z)")
+_FENCE_END = re.compile(rf"{GAP}[}}\])]{{0,3}}+{GAP}(?:<[^<>\s]{{1,40}}>{GAP})?(?:```|~~~|`{{1,2}}\s*+\Z)")
+"""The end of a fence, perhaps behind a token that ends the turn."""
 _NEXT = re.compile(r"\s*+[,;]?\s*+(?=\{|\[\s{0,20}[\[{])")
 _NAME_LINE = re.compile(
-    r"^[*`#\s]{0,6}(?P<label>[^\n]{0,100}[>|\uff5c\]]|\w[\w-]{0,24}(?: (?i:call|name|use))?:[*` ]{0,6})?"
+    r"^[*`#\s]{0,6}(?P<label>[^\n]{0,100}[>|\uff5c\]]|\w[\w-]{0,24}(?: (?i:call|name|use))?:[*` ]{0,6}|(?:function|tool|call)\s)?"
     r"(?P<name>[A-Za-z_][\w.-]{0,100})[*`:]{0,4}[ \t]{0,4}\r?\n\s{0,4}\Z",
     re.MULTILINE,
 )
 _GOES_ON = re.compile(r"\s*+(?:\Z|<|```|[*=#-]{3}|[*]{0,2}\w{1,20}[*]{0,2}[:>])")
 """The end of the reply, markup, a rule, or another label."""
+_LABEL = r"[^\W\d][\w -]{1,30}"
 _LABELS = re.compile(
-    r"^[*\[(#=-]{0,5} ?[^\W\d][\w -]{1,30}(?:\([\w-]{1,40}\))?[*]{0,2}[:\uff1a>=][*]{0,2}[ \t]{0,4}"
-    r"[`*\"]{0,2}([A-Za-z_][\w.:-]{0,100})[`*\"\])]{0,2}[ \t]{0,4}[*#=-]{0,5}"
-    r"\n[*]{0,2}[^\W\d][\w -]{1,30}[*]{0,2}[:\uff1a>=][*]{0,2}\s{0,4}\Z",
+    rf"^(?:[*\[(#=-]{{0,5}} ?{_LABEL}(?:\([\w-]{{1,40}}\))?[*]{{0,2}}[:\uff1a>=][*]{{0,2}}[ \t]{{0,4}}|#{{1,5}} ?{_LABEL}\n{{1,2}})"
+    r"[`*\"]{0,2}(?P<name>[A-Za-z_][\w.:-]{0,100})[`*\"\])]{0,2}[ \t]{0,4}[*#=-]{0,5}\n{1,2}"
+    rf"(?:[*]{{0,2}}{_LABEL}[*]{{0,2}}[:\uff1a>=][*]{{0,2}}|#{{1,5}} ?{_LABEL}\n)\s{{0,4}}\Z",
     re.MULTILINE,
 )
+"""A label or a heading with the name, and another one before the arguments."""
 _BRACKETS_BEFORE = re.compile(
     rf"(?:{LEFT}{{1,2}}(?:{IN_BRACKETS}{{1,40}}[\s:=])?(?P<inside>[A-Za-z_][\w.-]{{0,100}})[|\s]{{0,2}}{RIGHT}{{1,2}}|"
     rf"{LEFT}{{1,2}}{IN_BRACKETS}{{1,40}}{RIGHT}{{1,2}}\s{{0,4}}(?P<between>[A-Za-z_][\w.-]{{0,100}})\s{{0,4}}"
@@ -223,13 +226,15 @@ def _fence_of_json(text: str, start: int, position: int, names: Names) -> Read |
 
 
 def _behind_name(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
-    """A fence with the arguments of the tool whose name is the line before it."""
+    """A fence with the arguments of the tool whose name is in the line before it, or in that before their label."""
     line = _NAME_LINE.search(text, max(0, start - 160), start)
+    line = line if line and names.knows(line["name"]) else None
+    before = line or _LABELS.search(text, max(0, start - 240), start)
     closing = _FENCE_END.match(text, found.end)
-    claim = _fitting(line["name"], found, names, "any_markup" if line["label"] else "") if line and closing else None
-    if line is None or closing is None or claim is None:
+    if before is None or closing is None:
         return None
-    return Read(start=line.start(), end=closing.end(), claims=(claim,), keep="")
+    claim = _fitting(before["name"], found, names, "any_markup" if line and line["label"] else "")
+    return Read(start=before.start(), end=closing.end(), claims=(claim,), keep="") if claim else None
 
 
 def _behind(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
@@ -278,7 +283,7 @@ def _led_up_to(text: str, start: int, found: FoundJson, names: Names) -> Read | 
 def _labelled(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
     """Lines with labels of any words: one that names the tool, and one that begins with its arguments."""
     before = _LABELS.search(text, max(0, start - 240), start)
-    claim = _fitting(before[1], found, names) if before and _GOES_ON.match(text, found.end) else None
+    claim = _fitting(before["name"], found, names) if before and _GOES_ON.match(text, found.end) else None
     return Read(start=before.start(), end=found.end, claims=(claim,), keep="") if before and claim else None
 
 
