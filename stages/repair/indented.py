@@ -1,4 +1,4 @@
-"""Indented lines as JSON: what models write of YAML for a call. Mappings, lists, blocks of text; no anchors, no tags."""
+"""Indented lines as JSON: what models write of YAML for a call. Mappings, lists, blocks of text; no anchors."""
 
 import re
 from textwrap import dedent
@@ -60,7 +60,9 @@ class _Lines:
             if value is None or line["key"] in members:
                 return None
             members[line["key"]] = value
-        return "{" + ",".join(f"{json_quoted(key)}:{value}" for key, value in members.items()) + "}" if members else None
+        return (
+            "{" + ",".join(f"{json_quoted(key)}:{value}" for key, value in members.items()) + "}" if members else None
+        )
 
     def items(self, margin: int, depth: int) -> str | None:
         items: list[str] = []

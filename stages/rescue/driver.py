@@ -2,14 +2,14 @@
 
 import html
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from msgspec import Raw
 from msgspec.structs import replace
 
 from stages.reasoning import without_reasoning
 from stages.repair.decoding import sound
-from stages.repair.json_text import is_json, string_value
+from stages.repair.json_text import is_json, object_members, string_value
 from stages.rescue.candidates import cheapest, unwrapped
 from stages.rescue.context import WINDOW, is_joined, is_shown
 from stages.rescue.found import Claim, Family, FoundCall, Read, Rescue, Rescued
@@ -265,8 +265,9 @@ def _gathered(text: str, reads: list[tuple[str, Read]], names: Names) -> Rescued
                 unknown.append(claim.name)
     if position < len(text):
         pieces.append(_without_strays(text[position:]))
+    several = len({call.origin for call in calls}) > 1
     return Rescued(
-        calls=tuple(calls),
+        calls=tuple(_without_announced(calls) if several else calls),
         unknown=tuple(unknown),
         damage=damage,
         damaged_at=damaged_at,
@@ -290,6 +291,17 @@ def _call(claim: Claim, known: str, family: str, span: tuple[int, int], names: N
         cost=claim.cost,
         span=span,
     )
+
+
+def _without_announced(calls: list[FoundCall]) -> Iterator[FoundCall]:
+    """The calls without those that are made again further on, in another form: they only announced it."""
+    given = (object_members(call.arguments) or {} for call in calls)
+    keys = [
+        (call.name, *sorted((key, bytes(raw)) for key, raw in one.items()))
+        for call, one in zip(calls, given, strict=True)
+    ]
+    last = dict(zip(keys, calls, strict=True))
+    return (call for key, call in zip(keys, calls, strict=True) if last[key].origin == call.origin)
 
 
 def _without_strays(text: str) -> str:

@@ -83,8 +83,8 @@ def _read(text: str, start: int, names: Names) -> Read | None:
         until = marks[following.mark].start() if following else len(text)
         between = marks[part.mark + 1 : following.mark if following else None]
         closed = _up_to_own(text, between, part) if part.key and part.value is None else between
-        until = None if last or len(closed) < len(between) else until
-        run = _closers(text, [mark for mark in closed if mark.start() >= part.begin], until)
+        upto = None if last or len(closed) < len(between) else until
+        run = _closers(text, [mark for mark in closed if mark.start() >= part.begin], upto)
         value, end = part.value, run[-1].end() if run else part.begin
         if part.key and value is None:
             own = [not part.words.isdisjoint(_WITH_PREFIX.findall(mark["inside"].replace("/", " "))) for mark in run]

@@ -37,7 +37,8 @@ _FENCE_END = re.compile(rf"{GAP}[}}\])]{{0,3}}+{GAP}(?:<[^<>\s]{{1,40}}>{GAP})?(
 """The end of a fence, perhaps behind a token that ends the turn."""
 _NEXT = re.compile(r"\s*+[,;]?\s*+(?=\{|\[\s{0,20}[\[{])")
 _NAME_LINE = re.compile(
-    r"^[*`#\s]{0,6}(?P<label>[^\n]{0,100}[>|\uff5c\]]|\w[\w-]{0,24}(?: (?i:call|name|use))?:[*` ]{0,6}|(?:function|tool|call)\s)?"
+    r"^[*`#\s]{0,6}(?P<label>[^\n]{0,100}[>|\uff5c\]]|\w[\w-]{0,24}(?: (?i:call|name|use))?:[*` ]{0,6}|"
+    r"(?:function|tool|call)\s)?"
     r"(?P<name>[A-Za-z_][\w.-]{0,100})[*`:]{0,4}[ \t]{0,4}\r?\n\s{0,4}\Z",
     re.MULTILINE,
 )
@@ -45,7 +46,8 @@ _GOES_ON = re.compile(r"\s*+(?:\Z|<|```|[*=#-]{3}|[*]{0,2}\w{1,20}[*]{0,2}[:>])"
 """The end of the reply, markup, a rule, or another label."""
 _LABEL = r"[^\W\d][\w -]{1,30}"
 _LABELS = re.compile(
-    rf"^(?:[*\[(#=-]{{0,5}} ?{_LABEL}(?:\([\w-]{{1,40}}\))?[*]{{0,2}}[:\uff1a>=][*]{{0,2}}[ \t]{{0,4}}|#{{1,5}} ?{_LABEL}\n{{1,2}})"
+    rf"^(?:[*\[(#=-]{{0,5}} ?{_LABEL}(?:\([\w-]{{1,40}}\))?[*]{{0,2}}[:\uff1a>=][*]{{0,2}}[ \t]{{0,4}}|"
+    rf"#{{1,5}} ?{_LABEL}\n{{1,2}})"
     r"[`*\"]{0,2}(?P<name>[A-Za-z_][\w.:-]{0,100})[`*\"\])]{0,2}[ \t]{0,4}[*#=-]{0,5}\n{1,2}"
     rf"(?:[*]{{0,2}}{_LABEL}[*]{{0,2}}[:\uff1a>=][*]{{0,2}}|#{{1,5}} ?{_LABEL}\n)\s{{0,4}}\Z",
     re.MULTILINE,
