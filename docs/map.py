@@ -9,8 +9,11 @@ ROOT = Path(__file__).parent.parent
 
 
 def sentence(path: Path) -> str:
-    """The first line of the module's docstring; empty where there is none."""
-    return (ast.get_docstring(ast.parse(path.read_text())) or "").split("\n")[0]
+    """The first line of the module's docstring. ValueError where there is none."""
+    written = ast.get_docstring(ast.parse(path.read_text()))
+    if not written:
+        raise ValueError(f"{path.relative_to(ROOT)} has no docstring, whose first line is its line in docs/MAP.md")
+    return written.split("\n")[0]
 
 
 def rooms(package: Path) -> list[str]:

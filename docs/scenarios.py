@@ -1,11 +1,14 @@
 """Write docs/scenarios.md: what each scenario of the suite tests, from the suite itself."""
 
+import sys
 from pathlib import Path
 
-from forge.evals.scenario import Scenario
-from forge.evals.suite import ALL
-
 ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))  # this tree's suite, also where another one is installed
+
+from forge.evals.scenario import Scenario  # noqa: E402
+from forge.evals.suite import ALL  # noqa: E402
+
 INTRODUCTION = """\
 # Scenarios
 

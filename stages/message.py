@@ -234,7 +234,7 @@ _MARKS = _OF_ANSWERS | {"IterationWarning"}
 
 
 FAILURES: frozenset[Status] = frozenset({"failed", "final", "unresolved"})
-"""The outcomes of calls that ran and failed."""
+"""The outcomes of calls that ran and failed, those that no limit counts (`final`, `unresolved`) among them."""
 
 
 def outcome_of(answer: Tool) -> Status:

@@ -61,7 +61,7 @@ class Narrowing(Struct, frozen=True):
 
 
 def offer(rules: Rules, state: State) -> Offer:
-    """What the next reply may be: at least one of the legal tools, if any is legal.
+    """What the next reply may be: at least one of the legal tools, if any is legal, or words where they are an answer.
 
     `Rules.without` names the narrowings that are off.
     """
@@ -89,7 +89,7 @@ def _newly_held(before: Offer, after: Offer, by: str) -> tuple[Held, ...]:
 
 
 def offered_tools(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
-    """The tools on offer: some of the legal ones, at least one if any is legal."""
+    """The tools on offer: some of the legal ones; none where words alone are left."""
     return offer(rules, state).tools
 
 
@@ -250,7 +250,10 @@ def why_held(by: str) -> str:
 
 
 def _only(so_far: Offer, keep: Callable[[ToolSpec], bool]) -> Offer:
-    """The offer with only the tools to keep; unchanged if these are all or none."""
+    """The offer with only the tools to keep; unchanged if these are all or none.
+
+    To leave words alone, replace its tools by ().
+    """
     tools = tuple(tool for tool in so_far.tools if keep(tool))
     return replace(so_far, tools=tools) if 0 < len(tools) < len(so_far.tools) else so_far
 

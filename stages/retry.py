@@ -9,7 +9,23 @@ from msgspec import Struct
 
 from stages._later import LazyPattern
 from stages.effect import Fault
-from stages.halt import BackendFailed, BadReplies, CannotFit, Halt, PrerequisitesSkipped, StepsSkipped, ToolsFailing
+from stages.halt import (
+    ApprovalNeeded,
+    BackendFailed,
+    BadReplies,
+    BudgetSpent,
+    Cancelled,
+    CannotFit,
+    DeadEnd,
+    Halt,
+    JournalFailed,
+    OutcomeUnknown,
+    PrerequisitesSkipped,
+    StepsSkipped,
+    Stopped,
+    ToolsFailing,
+    Unsure,
+)
 
 # When to try a request again: a pure policy over transport faults.
 
@@ -125,7 +141,15 @@ def another_model_may_help(halt: Halt) -> bool:
     A spent budget, a person who is needed or has cancelled, and rules that leave nothing to do are the same for every
     model.
     """
-    return isinstance(halt, BackendFailed | BadReplies | ToolsFailing | StepsSkipped | PrerequisitesSkipped | CannotFit)
+    match halt:
+        case BackendFailed() | BadReplies() | ToolsFailing() | StepsSkipped() | PrerequisitesSkipped() | CannotFit():
+            return True
+        case BudgetSpent() | DeadEnd() | OutcomeUnknown() | ApprovalNeeded() | Unsure() | Stopped():
+            return False
+        case JournalFailed() | Cancelled():
+            return False
+        case _:
+            assert_never(halt)
 
 
 # Hops: whether an agent may hand a message over to another one.

@@ -341,6 +341,7 @@ class Ledger(Struct, frozen=True, kw_only=True, gc=False):
     effects: int = 0
     """Effects completed so far: model calls, groups of tool calls, questions."""
     successes: tuple[Success, ...] = ()
+    # Mistakes in a row, each with its limit. `budget.with_budget` sets them to zero for a resumed run.
     retries: int = 0
     tool_errors: int = 0
     premature: int = 0

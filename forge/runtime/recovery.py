@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TypeVar, Unpack
 
+import msgspec
 from msgspec.structs import replace
 from returns.result import Result, Success
 
@@ -142,7 +143,9 @@ def _refuse_another(journal: Journal, setup: Setup, path: str | Path) -> None:
 
 def _of_requests(setup: Setup) -> Setup:
     """The setup without what no request depends on: how it came to be known, and the rate that a run began with."""
-    return replace(setup, because="", tokens_per_character=None)
+    # As a journal has it: there a fraction of 0 is 0.0.
+    read = msgspec.json.decode(msgspec.json.encode(setup), type=Setup)
+    return replace(read, because="", tokens_per_character=None)
 
 
 def _careful(interpret: Interpreter, pending: Recorded | None) -> Interpreter:

@@ -88,6 +88,7 @@ class ServerRequest(Struct, frozen=True, kw_only=True):
     model: str
     history: History
     tools: tuple[OfferedTool, ...] = ()
+    """The tools that are offered, each name once."""
     choice: ClientChoice = ClientChoice()
     parallel: bool = True
     """Whether a reply may make several calls."""
