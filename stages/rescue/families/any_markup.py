@@ -40,6 +40,8 @@ _GAP = re.compile(r"(?:\s|\\n)*+")
 _END = re.compile(r"(?:\s|`|\\n)*+\Z")
 _BEFORE = 200  # characters in which the first call begins
 _MOST = 2_000  # marks in a reply; a page has more, and no call does
+_MOST_BESIDE = 3
+"""Maximum attributes of a tag with the arguments in one: its name, and an id. A record of a call has more."""
 _PAGE = re.compile(r"\A!--|\A#[^#]{0,400}#\Z|\b(?:class|href|src|style|rel|alt)\s?=")
 """What begins a comment, or an attribute that only pages have."""
 
@@ -86,6 +88,8 @@ def _read(text: str, start: int, names: Names) -> Read | None:
         upto = None if last or len(closed) < len(between) else until
         run = _closers(text, [mark for mark in closed if mark.start() >= part.begin], upto)
         value, end = part.value, run[-1].end() if run else part.begin
+        if upto != until and not last and not _only_marks(text, end, between, until):
+            return None  # something else that was given is not understood
         if part.key and value is None:
             own = [not part.words.isdisjoint(_WITH_PREFIX.findall(mark["inside"].replace("/", " "))) for mark in run]
             first = own.index(True) if True in own else 0 if last else len(run) - 1
@@ -121,6 +125,14 @@ def _read(text: str, start: int, names: Names) -> Read | None:
 def _is_known(word: str, names: Names) -> bool:
     """Whether the word is a tool, with a module before it or not."""
     return word in names.known or ("." in word and word.rsplit(".", 1)[-1] in names.known)
+
+
+def _only_marks(text: str, begin: int, marks: list[re.Match[str]], until: int) -> bool:
+    """Whether nothing but these marks is between the two places."""
+    inside = [mark for mark in marks if mark.start() >= begin]
+    ends = (begin, *(mark.end() for mark in inside))
+    starts = (*(mark.start() for mark in inside), until)
+    return all(_GAP.fullmatch(text, end, start) for end, start in zip(ends, starts, strict=True))
 
 
 def _closers(text: str, marks: list[re.Match[str]], until: int | None) -> list[re.Match[str]]:
@@ -176,7 +188,8 @@ def _parts(text: str, marks: list[re.Match[str]], names: Names) -> Iterator[_Par
             attributes = {word: value for word, value in attributes.items() if value != written}
             yield _Part(mark=index, begin=end, tool=tool)
         given = {word: value for word, value in attributes.items() if word in known and (written or not key)}
-        objects = (object_members(value) for value in attributes.values() if written and value.startswith("{"))
+        few = written and len(attributes) <= _MOST_BESIDE
+        objects = (object_members(value) for value in attributes.values() if few and value.startswith("{"))
         for members in (members for members in objects if members and members.keys() <= known):
             given |= {word: string_value(value) or json_source(value) for word, value in members.items()}
         if key and not written:

@@ -80,9 +80,8 @@ def _mapping(text: str, start: int, begin: int, end: int, names: Names) -> Read 
     shape = shape_of(FoundJson(text=value, end=0), names, marked=False) if value else None
     if shape is None or not shape.claims or shape.damage:
         return None
-    closing = _END.match(text, end)
-    claims = tuple(claim.guessed("lines") for claim in shape.claims)
-    return Read(start=start, end=closing.end() if closing else end, claims=claims, keep="")
+    end += len("\n```") * text.startswith("\n```", end)
+    return Read(start=start, end=end, claims=tuple(claim.guessed("lines") for claim in shape.claims), keep="")
 
 
 def _command(text: str, start: int, names: Names) -> Read | None:
@@ -132,7 +131,7 @@ def lines_call(text: str, start: int, position: int, names: Names, *, marked: bo
         return None
     fence = text.startswith(("```", "~~~"), start)
     closed = text.find("\n```", position) if fence else -1
-    if closed > 0 and (read := _mapping(text, start, position, closed, names)):
+    if closed > 0 and (read := _mapping(text, start, position, closed, names)) and not text[read.end :].strip():
         return read
     position = _BLANK_LINES.match(text, position).end()  # type: ignore[union-attr]  # it matches the empty string
     title = _TITLE.match(text, position)

@@ -106,11 +106,12 @@ def _no_object(text: str, start: int, at: tuple[int, int], name: str, names: Nam
         return None
     parameters = names.parameters(name)
     nothing = line.lower() in ("", "none", "null", "n/a")
-    alone = len(parameters) == 1
-    if line and (alone or (parameters and not nothing and _ONE_VALUE.fullmatch(text[position:end].strip()))):
-        value = json_quoted(_unwrapped(text[position:end].strip()))
-        # Under other labels than ReAct's `Action` it may be the description of a function: `Input: a shell command`.
-        cost = int(not alone or "action" not in text[start:position].lower())
+    # Under other labels than ReAct's `Action` it may be the description of a function: `Input: a shell command`.
+    action, alone = "action" in text[start:position].lower(), len(parameters) == 1
+    written = text[position:end].strip()
+    if line and (alone or (parameters and action and not nothing and _ONE_VALUE.fullmatch(written))):
+        value = json_quoted(_unwrapped(written))
+        cost = int(not (alone and action))
         arguments = f"{{{json_quoted(parameters[0])}:{value}}}"
         claim = Claim(name=name, arguments=arguments, repairs=("plain_input",), cost=cost)
         return Read(start=start, end=_end(text, end + text.startswith("]", end)), claims=(claim,), keep="")
