@@ -141,7 +141,7 @@ class Reader:
             self.tuples.append(len(self.out))
             self.repairs.append("tuple")
             self.push(first)
-        elif self.out and self.out[-1] == ":" and _KEY_AHEAD.match(self.text, self.position):
+        elif self.out and self.out[-1] in (":", "[") and _KEY_AHEAD.match(self.text, self.position):
             self.opened()
         elif OPENING_QUOTE.match(self.text, self.position):
             self.string(key=False)

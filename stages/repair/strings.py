@@ -26,16 +26,16 @@ _KEY = (
 _VALUE = r"[\"'\u201c\u201d\u2018`}\]{\[)]|[\w$-]++(?:\s*+[:=,\]}]|\"\s*+[:=])"
 
 
-def _after(following: str) -> re.Pattern[str]:
+def _after(following: str, parenthesis: str = "") -> re.Pattern[str]:
     """What can only follow the end of a value: a bracket, this behind a comma, a key without its comma, markup."""
     return re.compile(
-        rf"\s*+(?:\\[nrt]\s*+){{0,3}}+(?:[}}\]\uff5d\uff3d]|\uff0c\s*+[\"\u201c\uff02{{\[]|\)(?!\s{{0,8}}[\"'])|"
+        rf"\s*+(?:\\[nrt]\s*+){{0,3}}+(?:[}}\]\uff5d\uff3d]|\uff0c\s*+[\"\u201c\uff02{{\[]|\)(?!\s{{0,8}}[\"']){parenthesis}|"
         rf",[\s,]*+(?:\\[nrt]\s*+){{0,3}}+(?:{following}|/[/*]|#|$)|$|```|</|<\||/[/*]|#\s|;\s?\"[\w$-]{{1,60}}+\"\s?:)|"
         r"\s*+[\"'\u201c][^\"'\u201c\u201d\\\n:,]{1,64}[\"'\u201d]\s*+:"
     )
 
 
-_AFTER_VALUE, _AFTER_MEMBER = _after(_VALUE), _after(_KEY)
+_AFTER_VALUE, _AFTER_MEMBER = _after(_VALUE), _after(_KEY, r"(?=\s*+(?:[}\])<`,\n]|\Z))")
 """In an object, only a key can follow a comma."""
 _AFTER_ARGUMENT = re.compile(rf"{_AFTER_MEMBER.pattern}|\s++[A-Za-z_]\w{{0,60}}\s?=\s?[\"'\d\[{{TFN-]")
 """In Python, a keyword too, without its comma."""

@@ -38,6 +38,9 @@ _BLANK = re.compile(
 """An argument that was left blank, such as `<customer email>`; one word in brackets may be an HTML tag."""
 _NEAR = 16
 """Characters in which a reply of escaped markup begins."""
+_BEGINS = re.compile(r"[<\[{](?s:.){11}")
+_MARK = 5
+"""Characters of the beginning of a call, and of these as many as a value may have if another call begins in it."""
 _MARKERS = re.compile(MARKER)
 _ECHO = "echo"
 """The families of what is only shown."""
@@ -106,11 +109,30 @@ def _found(text: str, known: Openers, tools: Names) -> Rescued:
     if not tools.known and known.passes_over(text):
         return Rescued(rest=text.strip())
     found = _gathered(text, _reads(text, known, tools), tools)
+    if (whole := _begun_again(text, found)) != text:
+        again = _gathered(whole, _reads(whole, known, tools), tools)
+        if again.calls and not again.damage:
+            return _guessed(again, "begun_again", len(text))
     if (whole := mended(text, found, tools)) != text:
         again = _gathered(whole, _reads(whole, known, tools), tools)
         if is_better(again, found, tools, text):
             return _guessed(again, "damaged_tags", len(text))
     return found
+
+
+def _begun_again(text: str, found: Rescued) -> str:
+    """The text without the torn beginning of a call that stands there once more, whole; the same if none does."""
+    first = _BEGINS.search(text)
+    again = text.find(first[0], first.end()) if first else -1
+    if first is None or again < 0:
+        return text
+    torn = text[first.start() : again].rstrip()
+    behind = text[again + len(torn) :].lstrip() if text.startswith(torn, again) else ""
+    if not behind or behind.startswith(torn) or torn.endswith(">"):
+        return text  # the same many times, or a tag twice
+    doubtful = found.damage or not found.calls
+    doubtful = doubtful or any(call.cost or first[0][:_MARK] in call.arguments for call in found.calls)
+    return text[: first.start()] + text[again:] if doubtful else text
 
 
 def _wrapped(text: str) -> tuple[int, int, int] | None:

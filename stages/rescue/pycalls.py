@@ -26,6 +26,7 @@ _OBJECT_END = re.compile(r"[}\]\s]{0,8}+,?\s*+\)")
 _SEPARATOR = re.compile(r"[ \t]*+[,;]?\s*+")
 _LIST_OPEN = re.compile(r"\[\s*")
 _LIST_CLOSE = re.compile(r"\s*+[,)]?\s*+\]")
+_COMMENT = re.compile(r"[ \t]++#[^\n]*+(?=\n|\Z)")
 _LITERAL = re.compile(r"<\|\"\|>|[\"'{\[(\u201c\u2018+\-.\d]|(?:[Tt]rue|[Ff]alse|None|null)\b")
 _BLANK_TO_END = re.compile(r"\s*+\Z")
 
@@ -180,7 +181,9 @@ def _of_object(text: str, head: re.Match[str], position: int, name: str) -> Pyth
 
 
 def _past_print(text: str, head: re.Match[str], position: int) -> int:
-    return position + 1 if "print(" in head[0] and text.startswith(")", position) else position
+    position += "print(" in head[0] and text.startswith(")", position)
+    comment = _COMMENT.match(text, position)
+    return comment.end() if comment else position
 
 
 def _not_keyword(text: str, position: int, name: str, names: Names) -> PythonCalls | None:
