@@ -12,6 +12,7 @@ _COST = {
     "surplus_bracket": 1,
     "lone_surrogate": 1,
     "bare_string": 1,
+    "other_quotes": 1,
     "mixed_backslash": 2,
     "inner_quotes": 3,
     "missing_quote": 3,

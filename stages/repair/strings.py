@@ -123,13 +123,13 @@ def _searched(text: str, start: int, quote: str, after: re.Pattern[str]) -> Scal
             break
         elif not inner and _JOINED.match(text, position):
             return None
-        elif not inner and may_be_lost and (cut := _lost_quote(text, start + 1, position)):
+        elif not inner and may_be_lost and (cut := _lost_quote(text, start + 1, position, after)):
             position = end = cut
             break
         else:
             inner = True
     if found is None:
-        position = end = _lost_quote(text, start + 1, len(text)) if may_be_lost else 0
+        position = end = _lost_quote(text, start + 1, len(text), after) if may_be_lost else 0
         if not end:
             return None
     lost = position == end
@@ -149,9 +149,15 @@ _LOST = re.compile(
 """A string without its closing quotation mark, up to the next key or the end of all of it."""
 
 
-def _lost_quote(text: str, begin: int, until: int) -> int:
+_LOST_ARGUMENT = re.compile(
+    r"[^\"{}\[\]\n]{1,2000}?(?<!\s)(?=,\s{0,8}[A-Za-z_]\w{0,60}\s?[=:]\s?[\"'\d\[{TFNtfn-]|\)\s{0,8}\]?\s{0,8}(?:\Z|```|<))"
+)
+"""The same in Python, up to the next keyword or the end."""
+
+
+def _lost_quote(text: str, begin: int, until: int, after: re.Pattern[str]) -> int:
     """Where the string ends whose closing quotation mark is missing, before `until`; 0 if it may go on."""
-    lost = _LOST.match(text, begin)
+    lost = (_LOST_ARGUMENT if after is _AFTER_ARGUMENT else _LOST).match(text, begin)
     return lost.end() if lost and lost.end() < until else 0
 
 

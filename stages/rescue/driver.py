@@ -100,7 +100,7 @@ def rescuer(families: tuple[Family, ...] | Openers) -> Rescue:
 def _found(text: str, known: Openers, tools: Names) -> Rescued:
     """The calls in a text, as it is or made sound."""
     near = text[:_NEAR]
-    escaped = "&lt;" in near or near.lstrip().startswith('"')
+    escaped = "&lt;" in near or near.lstrip().startswith('"') or "\n\n" in near
     if escaped and (plain := _plain(text)) is not None:
         found = _gathered(plain[0], _reads(plain[0], known, tools), tools)
         if found.calls and not _MARKERS.sub("", found.rest).strip():
@@ -154,9 +154,14 @@ def _guessed(found: Rescued, repair: str, end: int) -> Rescued:
 
 
 def _plain(text: str) -> tuple[str, str] | None:
-    """What a reply says of which all was escaped, as HTML or as a JSON string, and the repair's name."""
+    """What a reply says that was escaped, as HTML or as a JSON string, or has two line breaks for each of its own.
+
+    And the name of the repair.
+    """
     if "&lt;" in text[:_NEAR] and "<" not in text:
         return html.unescape(text), "html_entities"
+    if "\n\n" in text and "\n" not in (whole := text.strip().replace("\n\n", "\0")):
+        return whole.replace("\0", "\n"), "doubled_newlines"
     quoted = text.strip()
     plain = string_value(Raw(quoted.encode())) if is_json(quoted) else None
     return None if plain is None else (plain, "escaped_quotes")

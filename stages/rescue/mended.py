@@ -125,6 +125,8 @@ def mended(text: str, found: Rescued, names: Names) -> str:
 def _plain(text: str) -> str:
     """The text with plain signs for escaped ones and look-alikes, and without what slipped in around it."""
     text = _BOUNDARY.sub("", text.replace("\\_", "_").translate(_LOOK_ALIKE))
+    if "&" in text and not ('"' in text or "<" in text or "&lt;" in text):
+        text = html.unescape(text)
     if (plain := _QUOTES.sub("", text)) != text and '"' not in plain:
         # Where all are, they are those of the call.
         text = _QUOTES.sub('"', text)

@@ -19,7 +19,7 @@ _HEAD = re.compile(
 _ASSIGNED = re.compile(r"\s*+[A-Za-z_]\w{0,60}+\s*+=(?!=)\s*+")
 _PRINTED = re.compile(r"(?:\s*+print\(\s*+[A-Za-z_]\w{0,60}+\s*+\))++")
 _KEYWORD = re.compile(r"\s*+([A-Za-z_]\w{0,100}+)\s*+(?:=(?!=)|:)\s*+")
-_KEYWORD_INSIDE = re.compile(r"[\"']\s++([A-Za-z_]\w{0,100})\s?=\s?[\"'\d\[{TFN-]")
+_KEYWORD_INSIDE = re.compile(r"[\"',]\s++([A-Za-z_]\w{0,100})\s?=\s?[\"'\d\[{TFN-]")
 _COMMA_OR_END = re.compile(r"\s*+(?:(?P<more>,)\s*+(?P<end>\))?|(?P<closed>\))|(?P<list>(?=\]\s*+(?:[<`]|\Z))))")
 """The end may lack its parenthesis where that of a list of calls comes, and nothing behind it."""
 _OBJECT_END = re.compile(r"[}\]\s]{0,8}+,?\s*+\)")

@@ -319,7 +319,7 @@ _WORDS = (*_ARGUMENT_STEMS, "\\u", "&#")
 FENCED = Family(name="fenced", first="`", opener="```(?!`)", read=_fenced, words=_WORDS)
 _OTHER_KEY = (
     "(?:['\u201c]|\\\\\")\\w{1,40}+\\\\?+['\"\u201d]\\s?+[:=]\\s?+\\\\?+['\"\u201c{\\dTF]|"
-    "[A-Za-z_]\\w{0,40}+:\\s?+(?:['\"\u201c\\d-]|\\[?<[|e])"
+    "[A-Za-z_]\\w{0,40}+:\\s?+(?:['\"\u201c\\d-]|\\[?<[|e]|[^\x00-\x7f\\w\\s])"
 )
 """A key that is not written as JSON has it, and the beginning of its value."""
 _OBJECT = rf"\{{(?!\{{\{{)\{{?+(?=(?:\s|\\[nrt]){{0,40}}(?:\"(?![{{\[])|}}|{_OTHER_KEY}|{_LIKE_A_CALL}))"

@@ -56,7 +56,7 @@ def _stands_alone_before(text: str, start: int) -> bool:
 def _stands_alone_after(text: str, end: int) -> bool:
     newline = text.find("\n", end, end + 40)
     following = text[end : newline if newline >= 0 else end + 40].strip(" \t`*.;")
-    return not following or following.startswith(("<|", "</"))
+    return not following or following.startswith(("<|", "</", "#"))
 
 
 def _whole(text: str, start: int, names: Names) -> Read | None:
