@@ -39,7 +39,6 @@ from stages.reading.echoes import is_echo
 from stages.reading.provenance import Sifted, sieve
 from stages.reading.replies import Judged, Reading, reader
 from stages.reading.toolset import Toolset, toolset_of
-from stages.rescue.markers import grammars
 from stages.rules import Rules, legal_tools, may_have_meant_a_call, welcomes_words
 from stages.schema import Fits, Misfit
 from stages.state import MAIN, Answered, Done, Edited, Ready, State, Vetted
@@ -115,7 +114,7 @@ def _sifting(rules: Rules, target: Target, tools: Toolset) -> Callable[[State, R
     known = (lambda: rescue.OPENERS) if target.families is None else target.families
     in_text = target.modes != {"native"}
     read = reader(rules, in_text=in_text, families=known, tools=tools, form=target.form)
-    sift = sieve(tools, grammars(known))
+    sift = sieve(tools)
     return lambda state, reply: sift(state, read(reply))
 
 

@@ -67,7 +67,7 @@ class ReplyJudge:
     @cached_property
     def sift(self) -> Sift:
         """Finds the calls that only repeat what the model was shown."""
-        return sieve(self.tools, lambda: self._openers)
+        return sieve(self.tools)
 
     @cached_property
     def holding(self) -> Holding:

@@ -35,7 +35,6 @@ from stages.objection import Repeat, RepeatSource, RepeatWay
 from stages.reading.replies import Judged, Reading
 from stages.reading.shown import ShownCall, shown_call, stands, tool_answers, user_texts, with_naming
 from stages.reading.toolset import Toolset
-from stages.rescue.markers import Grammars
 from stages.state import State
 from stages.tool import ToolSpec
 
@@ -51,11 +50,8 @@ class Sifted(Struct, frozen=True, kw_only=True):
 Sift = Callable[[State, Reading], Sifted]
 
 
-def sieve(tools: Toolset, known: Grammars) -> Sift:
-    """A function that tells a model's own calls from those that only repeat one.
-
-    `known` are the grammars in which a call may stand, besides JSON and Python.
-    """
+def sieve(tools: Toolset) -> Sift:
+    """A function that tells a model's own calls from those that only repeat one."""
     specs, checks, names = tools.specs, tools.checks, tools.names
 
     def sift(state: State, reading: Reading) -> Sifted:
@@ -67,7 +63,7 @@ def sieve(tools: Toolset, known: Grammars) -> Sift:
         for judged in reading.calls:
             source = None
             tool = None if _is_made(judged, state) else specs.get(judged.name)
-            if tool and (call := shown_call(judged, checks[tool.name], names, known().families)):
+            if tool and (call := shown_call(judged, checks[tool.name], names)):
                 source = _source(call, tool, state, alone=reading.alone, in_form=judged.origin == "prompted")
             if tool and source:
                 repeated.append(Repeat(tool=tool.name, source=source, way=_way(tool, source, state)))

@@ -1,6 +1,5 @@
 """Shown: what a model was shown from outside, by tools and by its user, and whether a call stands in it."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import compress
 
@@ -12,7 +11,6 @@ from stages import rescue
 from stages.message import Assistant, Kind, Message, Tool, User
 from stages.reading.replies import Judged
 from stages.repair.decoding import decode
-from stages.rescue.found import Family
 from stages.rescue.names import Names, name_search
 from stages.rescue.unescape import unescape_letters
 from stages.schema import Check, Fits
@@ -35,11 +33,8 @@ class ShownCall(Struct, frozen=True, kw_only=True):
     same: Callable[[str], bool]
 
 
-def shown_call(judged: Judged, check: Check, names: Names, families: tuple[Family, ...]) -> ShownCall | None:
-    """What to look for; None for a call whose arguments are no JSON object, which nobody runs.
-
-    `families` are the grammars in which it may stand, besides JSON and Python.
-    """
+def shown_call(judged: Judged, check: Check, names: Names) -> ShownCall | None:
+    """What to look for; None for a call whose arguments are no JSON object, which nobody runs."""
     wanted = _canonical(judged.arguments)
     if wanted is None:
         return None
@@ -53,10 +48,9 @@ def shown_call(judged: Judged, check: Check, names: Names, families: tuple[Famil
     sought = rescue.WantedCall(
         name=judged.name,
         written=judged.written,
+        arguments=judged.arguments,
         reach=_AROUND + _ESCAPED * max(len(judged.written), len(judged.arguments)),
-        word=_longest_word(msgspec.json.decode(judged.arguments)),
         names=names,
-        families=families,
     )
     return ShownCall(name=judged.name, sought=sought, same=same)
 
@@ -132,29 +126,6 @@ def _shown(message: Message) -> str:
             return text
         case _:
             return ""
-
-
-def _longest_word(value: Json) -> str:
-    """The longest run of plain letters and digits in the texts of a value, which no escape and no markup changes."""
-    words = (word for text in _texts(value) for word in _PLAIN.findall(unescape_letters(text)))
-    return max(words, key=len, default="")
-
-
-_PLAIN = re.compile(r"[A-Za-z0-9]{3,}")
-
-
-def _texts(value: Json) -> Iterator[str]:
-    stack = [value]
-    while stack:
-        match stack.pop():
-            case str(text):
-                yield text
-            case list(items):
-                stack.extend(items)
-            case dict(members):
-                stack.extend(members.values())
-            case _:
-                pass
 
 
 def _canonical(arguments: str) -> bytes | None:

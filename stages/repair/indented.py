@@ -27,7 +27,7 @@ def scalar(value: str) -> str | None:
     mark = value[:1]
     if mark in ('"', "[", "{") and is_json(value):
         return value
-    if mark in ('"', "'", "`") and value.count(mark) == 1:
+    if mark in ('"', "'", "`") and value.find(mark, 1) < len(value) - 1:
         return None
     return json_quoted(value[1:-1] if len(value) > 1 and mark in ("'", "`") and value[-1] == mark else value)
 

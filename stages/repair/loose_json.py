@@ -39,6 +39,10 @@ _UNOPENED = re.compile(
     r"(?:[<|\"]{1,3}>|escape>|<escape)?([^\s<|{\[\"'-][^<|{}\[\]\n]{0,400}+)(?:<\|\"\|>|<escape>)(?=\s*+[,}\]])"
 )
 """A string whose opening quotation mark, or Gemma's token for one, is missing or torn."""
+_DELIMITED = re.compile(
+    r"([^\w\s{}\[\](),:/~*#$@%\\+.=\"'-][^\w\s{}\[\](),:]{0,4}?)(?=\w)([^\n{}\[\]]{0,400}?)(?<=[\w.!?])\1(?=\s*+[,}\]])"
+)
+"""A string between signs of any look."""
 _KEY_INSIDE = re.compile(r",\s?[\w$-]{1,60}\s?:")
 _UNCLOSED_KEY = re.compile(r"\"([\w$-]{1,60}+)(?=[:=]\s*+(?:[\"{\[\d-]|true|false|null))(?!:\"\s*+:)")
 """A key whose closing quotation mark is missing."""
@@ -143,7 +147,7 @@ class Reader:
             self.tuples.append(len(self.out))
             self.repairs.append("tuple")
             self.push(first)
-        elif self.out and self.out[-1] == ":" and _KEY_AHEAD.match(self.text, self.position):
+        elif self.out and self.out[-1] in (":", "[") and _KEY_AHEAD.match(self.text, self.position):
             self.opened()
         elif OPENING_QUOTE.match(self.text, self.position):
             self.string(key=False)
@@ -194,6 +198,11 @@ class Reader:
         found = None if unopened else literal(self.text, self.position)
         if found is None:
             bare = unopened or self.bare_string()
+            if delimited := None if bare or not self.open else _DELIMITED.match(self.text, self.position):
+                self.position = delimited.end()
+                self.out.append(msgspec.json.encode(delimited[2]).decode())
+                self.repairs.append("other_quotes")
+                return
             if bare:
                 self.position = bare.end()
                 self.out.append(

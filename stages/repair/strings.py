@@ -26,16 +26,16 @@ _KEY = (
 _VALUE = r"[\"'\u201c\u201d\u2018`}\]{\[)]|[\w$-]++(?:\s*+[:=,\]}]|\"\s*+[:=])"
 
 
-def _after(following: str) -> re.Pattern[str]:
+def _after(following: str, parenthesis: str = "") -> re.Pattern[str]:
     """What can only follow the end of a value: a bracket, this behind a comma, a key without its comma, markup."""
     return re.compile(
-        rf"\s*+(?:\\[nrt]\s*+){{0,3}}+(?:[}}\]\uff5d\uff3d]|\uff0c\s*+[\"\u201c\uff02{{\[]|\)(?!\s{{0,8}}[\"'])|"
+        rf"\s*+(?:\\[nrt]\s*+){{0,3}}+(?:[}}\]\uff5d\uff3d]|\uff0c\s*+[\"\u201c\uff02{{\[]|\)(?!\s{{0,8}}[\"']){parenthesis}|"
         rf",[\s,]*+(?:\\[nrt]\s*+){{0,3}}+(?:{following}|/[/*]|#|$)|$|```|</|<\||/[/*]|#\s|;\s?\"[\w$-]{{1,60}}+\"\s?:)|"
         r"\s*+[\"'\u201c][^\"'\u201c\u201d\\\n:,]{1,64}[\"'\u201d]\s*+:"
     )
 
 
-_AFTER_MEMBER = _after(_KEY)
+_AFTER_MEMBER = _after(_KEY, r"(?=\s*+(?:[}\])<`,\n]|\Z))")
 """In an object, only a key can follow a comma."""
 _AFTER_VALUE = re.compile(rf"{_after(_VALUE).pattern}|\s++\"[^\"\\\n]{{0,400}}+\"\s*+[,\]\"]")
 """In an array, another string too, without its comma."""
@@ -131,13 +131,13 @@ def _searched(text: str, start: int, quote: str, after: re.Pattern[str], *, raw:
             break
         elif not inner and _JOINED.match(text, position):
             return None
-        elif not inner and may_be_lost and (cut := _lost_quote(text, start + 1, position)):
+        elif not inner and may_be_lost and (cut := _lost_quote(text, start + 1, position, after)):
             position = end = cut
             break
         else:
             inner = True
     if found is None:
-        position = end = _lost_quote(text, start + 1, len(text)) if may_be_lost else 0
+        position = end = _lost_quote(text, start + 1, len(text), after) if may_be_lost else 0
         if not end:
             return None
     lost = position == end
@@ -161,9 +161,15 @@ _LOST = re.compile(
 """A string without its closing quotation mark, up to the next key or the end of all of it."""
 
 
-def _lost_quote(text: str, begin: int, until: int) -> int:
+_LOST_ARGUMENT = re.compile(
+    r"[^\"{}\[\]\n]{1,2000}?(?<!\s)(?=,\s{0,8}[A-Za-z_]\w{0,60}\s?[=:]\s?[\"'\d\[{TFNtfn-]|\)\s{0,8}\]?\s{0,8}(?:\Z|```|<))"
+)
+"""The same in Python, up to the next keyword or the end."""
+
+
+def _lost_quote(text: str, begin: int, until: int, after: re.Pattern[str]) -> int:
     """Where the string ends whose closing quotation mark is missing, before `until`; 0 if it may go on."""
-    lost = _LOST.match(text, begin)
+    lost = (_LOST_ARGUMENT if after is _AFTER_ARGUMENT else _LOST).match(text, begin)
     return lost.end() if lost and lost.end() < until else 0
 
 

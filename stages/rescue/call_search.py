@@ -1,15 +1,18 @@
-"""Search for a call in a text that a model was shown: in any grammar, damaged or escaped, alone or within more.
+"""Search for a call in a text that a model was shown: in any form, damaged or escaped, alone or within more.
 
 A reply is read with care for what its words mean; here every place is read as if a call were meant, because whoever
-repeats a call need not mean it. A call is found where the tool's name and the arguments are written together as a call.
-Values alone are no call, and neither is a name.
+repeats a call need not mean it. A call is found where the tool's name and the arguments are written together as a call:
+in JSON, or as words, of which there are no others behind the name than its keys, its values and those of markup.
+How the markup is written, and whether it is damaged, does not matter. Values alone are no call, and neither is a name.
 
 Only the surroundings of the name are read, as far as the wanted call may reach, so the work is linear in the length of
 the text. It is done in steps, and the caller may stop after any number of them.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 
 import msgspec
 from msgspec import Struct
@@ -18,49 +21,75 @@ from stages.repair.damaged_json import FoundJson
 from stages.repair.decoding import decode
 from stages.repair.json_text import json_at
 from stages.rescue.described import ARGUMENT_KEYS
-from stages.rescue.found import Family
 from stages.rescue.names import Names, name_pattern
-from stages.rescue.pycalls import call_list
 from stages.rescue.shape import NAME_KEYS
 from stages.rescue.unescape import unescape_layers, unescape_letters, without_margin
 from stages.schema.value import MAX_DEPTH, Json
 
 _NEAR = 300
-"""Maximum characters from the beginning of a call's markup to the name in it."""
+"""Maximum characters from the beginning of an object to the name in it."""
 
-_CLOSERS = 4
-"""Closing parentheses that are tried as the call's own; earlier ones may be inside its texts."""
-
-_OTHERWISE = frozenset({"fenced", "bare", "echo"})
-"""Families that are not asked: JSON is read anyway, and so is what a text declares to be no call."""
-
-_BETWEEN = "|".join(
-    sorted({part for key in (*ARGUMENT_KEYS, "action", "constrain", "message", "json") for part in key.split("_")})
-)
-"""Words of the markup between a call's name and its arguments, each without the underscores that join them."""
-_TO_ARGUMENTS = re.compile(rf"(?:[^\w{{.;!?]|_|(?:{_BETWEEN})(?![^\W_])){{0,80}}+(?=\{{)", re.IGNORECASE)
-_SHUTS = " \"'`,;.]})"
-"""What may stand behind a call in a line of JSON, code or words."""
-_DATA = re.compile(r"[\s\"':=*`]*")
+_WORD = re.compile(r"\d+\.\d+(?!\w)|\w+|(?<!:)//\s[^\n]*|/\*[^*]*\*/")
+"""A word, or a comment."""
+_NUMBER = re.compile(r"0*(\d+)(?:\.0*|(\.\d*?)0*)?")
+_PLAIN = re.compile(r"[A-Za-z0-9]{3,}")
+_MARKUP = frozenset(part for key in (*NAME_KEYS, *ARGUMENT_KEYS) for part in key.lower().split("_")) | {
+    *(
+        "call",
+        "calls",
+        "invoke",
+        "key",
+        "value",
+        "val",
+        "arg",
+        "param",
+        "parameter",
+        "argument",
+        "type",
+        "string",
+        "object",
+    ),
+    *("properties", "json", "python", "code", "commentary", "true", "false", "null", "none", ""),
+}
+"""Words of markup; others are known by the signs beside them, or by their capitals."""
+_MARKS = ("<", ">", "[", "{", "|", "@", "%", "$", "=")
+_OF_TEXT = frozenset(" \t\r\n\"'`,.;!?()/+-\u2019\u201c\u201d\u3002\uff0c\u3001")
+_TWO_SIGNS = frozenset({'="', "='", "</", "[/", "{/", "%/"})
+"""Signs beside the words of ordinary text; any other belongs to markup, and so do these before a word."""
+_MOST_MARKUP = 12
+"""Words of markup that may stand before the next word of a call."""
+_CALLS = frozenset("<>|@%$=:/.")
+"""A sign right before a name that is called."""
+_SENTENCE = re.compile(r"[.!?]\s")
+_BLANK = re.compile(r"(?:[\s\"'`,]|-(?!-))*")
+_DATA = re.compile(r"[\s\"':=*`,;|{\[]*")
+_ENDS = re.compile(r"[\n\"'`(){}\[\]>|<,;\\]|[.!?]\s")
+"""What shows that a value ends, rather than goes on with another word."""
+_MORE = re.compile(r"[\"'`\s]*[,;&]\s*[\"']?[\w.-]+[\"']?\s*(?:=|:(?!/)|->)(?!\s*(?:null|None)\b)|[ \t]+[\w.-]+=")
+"""One more argument."""
+_BY_POSITION = re.compile(r"[(\[]|input|arg", re.IGNORECASE)
+"""What is between the name and values that are given without their keys."""
+_NOTHING = re.compile(r"\(\s*\)|\{\s*\}|\[\s*\]|: ?(?:null|None)\b")
+_CLOSED = re.compile(r"[\"']?\s*(?:/?>|<[/|\w]|\]\])")
+_NUMBER_OF_CALL = re.compile(r":\d{1,3}\b|\"?\s+(?:index|id)=\"\w+\"|")
 
 
 class WantedCall(Struct, frozen=True, kw_only=True):
     """The wanted call.
 
-    `written` is the text that it was read from, `reach` the maximum length of an occurrence, `word` a word in its
-    arguments, or "". `families` are the grammars besides JSON and Python.
+    `written` is the text that it was read from, `arguments` its arguments as JSON, `reach` the maximum length of an
+    occurrence.
     """
 
     name: str
     written: str
+    arguments: str
     reach: int
-    word: str
     names: Names
-    families: tuple[Family, ...]
 
 
 class Occurrence(Struct, frozen=True):
-    """Arguments found with the name, as JSON text; None: the text `written` itself was found.
+    """Arguments found with the name, as JSON text; None: the wanted ones, or the text `written` itself, were found.
 
     `loose`: it may as well be data, `{"refund": {…}}`, or the name of a tool, `finish()`.
     """
@@ -72,36 +101,49 @@ class Occurrence(Struct, frozen=True):
 _Attempts = Iterator[Occurrence | None]
 
 
+class _Words(Struct, frozen=True):
+    """The words of a call: how often each is in its values, those of its keys, and of its name and the keys of null.
+
+    `longest` is the longest run of plain letters and digits in its texts, which no escape and no markup changes.
+    """
+
+    values: Counter[str]
+    keys: frozenset[str]
+    own: frozenset[str]
+    longest: str
+
+
 def search(text: str, sought: WantedCall) -> _Attempts:
     """What is found with the name, an item for each place that was read: None for nothing."""
     text = unescape_letters(text)
-    if sought.word.lower() not in text.lower():
+    wanted = _words_of(sought)
+    if wanted.longest not in text.lower():
         return
     spelt = name_pattern(sought.name, glued=True)
-    for part in _parts(text, spelt, sought):
+    for part in _parts(text, spelt, sought.reach, wanted.longest):
         for layer in unescape_layers(part):
-            yield from _in_layer(layer, spelt, sought)
+            yield from _in_layer(layer, spelt, sought, wanted)
             if plain := without_margin(layer):
-                yield from _in_layer(plain, spelt, sought)
+                yield from _in_layer(plain, spelt, sought, wanted)
 
 
-def _in_layer(layer: str, spelt: re.Pattern[str], sought: WantedCall) -> _Attempts:
+def _in_layer(layer: str, spelt: re.Pattern[str], sought: WantedCall, wanted: _Words) -> _Attempts:
     yield from _verbatim(layer, sought)
     yield from _objects(layer, spelt, sought)
-    yield from _behind_name(layer, spelt, sought)
-    yield from _grammars(layer, spelt, sought)
+    for name in spelt.finditer(layer):
+        yield from _in_words(layer, name, sought, wanted)
 
 
-def _parts(text: str, spelt: re.Pattern[str], sought: WantedCall) -> Iterator[str]:
+def _parts(text: str, spelt: re.Pattern[str], reach: int, word: str) -> Iterator[str]:
     """The surroundings of the name that hold the word, those that overlap as one."""
     start = end = 0
     for found in spelt.finditer(text):
-        if found.start() - sought.reach > end:
-            if sought.word.lower() in text[start:end].lower():
+        if found.start() - reach > end:
+            if word in text[start:end].lower():
                 yield text[start:end]
-            start = max(0, found.start() - sought.reach)
-        end = found.end() + sought.reach
-    if end and sought.word.lower() in text[start:end].lower():
+            start = max(0, found.start() - reach)
+        end = found.end() + reach
+    if end and word in text[start:end].lower():
         yield text[start:end]
 
 
@@ -165,59 +207,102 @@ def _arguments(value: Json, *, loose: bool) -> _Attempts:
         yield Occurrence(found.text, loose) if isinstance(found, FoundJson) else None
 
 
-def _behind_name(layer: str, spelt: re.Pattern[str], sought: WantedCall) -> _Attempts:
-    """The name, and behind it arguments as Python has them, or as one object."""
-    for found in spelt.finditer(layer):
-        near = layer[found.start() : found.start() + sought.reach]
-        end = found.end() - found.start()
-        if near[end : end + 2].lstrip().startswith("("):
-            yield from _python(near, end, sought)
-        if between := _TO_ARGUMENTS.match(near, end):
-            read = json_at(near, between.end())
-            loose = _DATA.fullmatch(between[0]) is not None
-            yield Occurrence(read.text, loose) if isinstance(read, FoundJson) else None
+def _words_of(sought: WantedCall) -> _Words:
+    keys: list[str] = []
+    own = [sought.name]
+    texts: list[str] = []
+    values: list[str] = []
+    stack = [decode(_any, sought.arguments)]
+    while stack:
+        match stack.pop():
+            case dict(members):
+                for key, value in members.items():
+                    # Null is as good as nothing.
+                    (own if value is None else keys).append(key)
+                    stack.append(value)
+            case None:
+                pass
+            case list(items):
+                stack.extend(items)
+            case str(text):
+                texts.append(unescape_letters(text))
+            case other:
+                values.append(str(other))
+    plain = (word for text in texts for word in _PLAIN.findall(text))
+    return _Words(
+        values=Counter(word for text in (*texts, *values) for word in map(_folded, _WORD.findall(text))),
+        keys=frozenset(word for key in keys for word in map(_folded, _WORD.findall(key))),
+        own=frozenset(word for key in own for word in map(_folded, _WORD.findall(key))),
+        longest=max(plain, key=len, default="").lower(),
+    )
 
 
-def _python(near: str, position: int, sought: WantedCall) -> _Attempts:
-    """A call as Python has it, up to each of the first parentheses: what follows may change what a quote means."""
-    for _ in range(_CLOSERS):
-        position = near.find(")", position) + 1
-        if not position:
-            return
-        calls = call_list(near[:position], 0, sought.names)
-        given = calls.claims[0].arguments if calls and calls.claims else None
-        # `finish()` in a sentence is how tools are spoken of.
-        yield Occurrence(given, loose=given == "{}") if given else None
+def _folded(word: str) -> str:
+    """The word without case and underscores; a number without the zeros that do not count."""
+    number = _NUMBER.fullmatch(word)
+    return f"{number[1]}{number[2] or ''}" if number else word.replace("_", "").casefold()
 
 
-def _grammars(layer: str, spelt: re.Pattern[str], sought: WantedCall) -> _Attempts:
-    """What the families read wherever one may begin before the name; or of the line, and of the paragraph, with it."""
-    for family in sought.families:
-        if family.name in _OTHERWISE:
+def _in_words(layer: str, name: re.Match[str], sought: WantedCall, wanted: _Words) -> _Attempts:
+    """The call with that name, as words in whatever markup: its keys and values, and no other words than markup's."""
+    if not (wanted.values or wanted.keys):
+        yield from _without_arguments(layer, name)
+    if not wanted.values:
+        return
+    left, missing = wanted.values.copy(), {*wanted.keys}
+    before: str | None = None
+    called = False
+    end, markup, count = name.end(), 0, wanted.values.total()
+    for word in _WORD.finditer(layer, _NUMBER_OF_CALL.match(layer, name.end()).end()):  # type: ignore[union-attr]
+        one = _folded(word[0])
+        value, key = left[one] > 0, one in missing
+        if not (value or key):
+            markup += 1
+            called = called or before is None
+            if markup > _MOST_MARKUP or not (one in wanted.keys or one in wanted.own or _is_markup(layer, word)):
+                return
             continue
-        if family.whole:
-            around = dict.fromkeys(
-                part for found in spelt.finditer(layer) for part in _around(layer, found.start(), sought)
-            )
-            parts = (part for part in around if sought.word.lower() in part.lower())
-        else:
-            starts = (opened.start() for opened in re.finditer(family.opener, layer))
-            near = (start for start in starts if spelt.search(layer, start, start + _NEAR))
-            parts = (layer[start : start + sought.reach] for start in near)
-        for part in parts:
-            read = family.read(part, 0, sought.names)
-            yield None
-            for claim in read.claims if read else ():
-                if sought.name in sought.names.find(claim.name):
-                    yield Occurrence(claim.arguments)
+        if before is None:
+            before = layer[name.end() : word.start()]
+            marked = layer[max(0, name.start() - 2) : name.start()].rstrip("\"'`").endswith(_MARKS)
+            marked = marked or layer[word.end() : word.end() + 2].lstrip().startswith("=")
+            marked = marked or ("\n" in before and name[0] == sought.name)
+            if _SENTENCE.search(before) or (_BLANK.fullmatch(before) and not marked):
+                return
+            yield None  # it is read on, as far as the call is long
+        if value:
+            left[one] -= 1
+            count -= 1
+        missing.discard(one)
+        end, markup = word.end(), 0
+        if count == 0 and (not missing or _BY_POSITION.search(before)):
+            break
+    else:
+        return
+    following = _WORD.search(layer, end)
+    if (following and not _ENDS.search(layer, end, following.start())) or _MORE.match(layer, end):
+        return
+    for word in islice(_WORD.finditer(layer, end), _MOST_MARKUP):
+        if word[0] in sought.names.parameters(sought.name) and _folded(word[0]) not in wanted.keys | wanted.own:
+            return
+        if not _is_markup(layer, word):
+            break
+    called = called or layer[name.start() - 1 : name.start()] in _CALLS
+    yield Occurrence(None, loose=not called and _DATA.fullmatch(before) is not None)
 
 
-def _around(layer: str, at: int, sought: WantedCall) -> Iterator[str]:
-    """The rest of the line there, the line, and the paragraph, as far as the call may reach."""
-    rest = layer[at : at + sought.reach].split("\n", 1)[0]
-    yield rest
-    yield rest.rstrip(_SHUTS)
-    for ends in ("\n", "\n\n"):
-        begin = layer.rfind(ends, max(0, at - _NEAR), at) + 1
-        end = layer.find(ends, at, at + sought.reach)
-        yield layer[max(begin, at - _NEAR) : end if end >= 0 else at + sought.reach].strip()
+def _without_arguments(layer: str, name: re.Match[str]) -> _Attempts:
+    nothing = _NOTHING.search(layer, name.end(), name.end() + _NEAR)
+    if nothing and all(_is_markup(layer, word) for word in _WORD.finditer(layer, name.end(), nothing.start())):
+        # `finish()` in a sentence is how tools are spoken of.
+        yield Occurrence("{}", loose=not layer[name.end() : nothing.start()].strip())
+    elif _CLOSED.match(layer, name.end()):
+        yield Occurrence("{}")
+
+
+def _is_markup(layer: str, word: re.Match[str]) -> bool:
+    """Whether the word is one of markup, by itself or by a sign beside it."""
+    before, behind = layer[max(0, word.start() - 2) : word.start()], layer[word.end() : word.end() + 1]
+    beside = not _OF_TEXT.issuperset(f"{before[-1:]}{behind}") or before in _TWO_SIGNS
+    capital = word[0].isupper() and len(word[0]) > 1
+    return beside or capital or _MARKUP.issuperset(word[0].lower().split("_")) or word[0].startswith("/")

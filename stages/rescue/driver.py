@@ -38,6 +38,9 @@ _BLANK = re.compile(
 """An argument that was left blank, such as `<customer email>`; one word in brackets may be an HTML tag."""
 _NEAR = 16
 """Characters in which a reply of escaped markup begins."""
+_BEGINS = re.compile(r"[<\[{](?s:.){11}")
+_MARK = 5
+"""Characters of the beginning of a call, and of these as many as a value may have if another call begins in it."""
 _MARKERS = re.compile(MARKER)
 _ECHO = "echo"
 """The families of what is only shown."""
@@ -100,7 +103,7 @@ def rescuer(families: tuple[Family, ...] | Openers) -> Rescue:
 def _found(text: str, known: Openers, tools: Names) -> Rescued:
     """The calls in a text, as it is or made sound."""
     near = text[:_NEAR]
-    escaped = "&lt;" in near or near.lstrip().startswith('"')
+    escaped = "&lt;" in near or near.lstrip().startswith('"') or "\n\n" in near
     if escaped and (plain := _plain(text)) is not None:
         found = _gathered(plain[0], _reads(plain[0], known, tools), tools)
         if found.calls and not _MARKERS.sub("", found.rest).strip():
@@ -109,11 +112,30 @@ def _found(text: str, known: Openers, tools: Names) -> Rescued:
     if not tools.known and known.passes_over(text):
         return Rescued(rest=text.strip())
     found = _gathered(text, _reads(text, known, tools), tools)
+    if (whole := _begun_again(text, found)) != text:
+        again = _gathered(whole, _reads(whole, known, tools), tools)
+        if again.calls and not again.damage:
+            return _guessed(again, "begun_again", len(text))
     if (whole := mended(text, found, tools)) != text:
         again = _gathered(whole, _reads(whole, known, tools), tools)
         if is_better(again, found, tools, text):
             return _guessed(again, "damaged_tags", len(text))
     return found
+
+
+def _begun_again(text: str, found: Rescued) -> str:
+    """The text without the torn beginning of a call that stands there once more, whole; the same if none does."""
+    first = _BEGINS.search(text)
+    again = text.find(first[0], first.end()) if first else -1
+    if first is None or again < 0:
+        return text
+    torn = text[first.start() : again].rstrip()
+    behind = text[again + len(torn) :].lstrip() if text.startswith(torn, again) else ""
+    if not behind or behind.startswith(torn) or torn.endswith(">"):
+        return text  # the same many times, or a tag twice
+    doubtful = found.damage or not found.calls
+    doubtful = doubtful or any(call.cost or first[0][:_MARK] in call.arguments for call in found.calls)
+    return text[: first.start()] + text[again:] if doubtful else text
 
 
 def _wrapped(text: str) -> tuple[int, int, int] | None:
@@ -135,9 +157,14 @@ def _guessed(found: Rescued, repair: str, end: int) -> Rescued:
 
 
 def _plain(text: str) -> tuple[str, str] | None:
-    """What a reply says of which all was escaped, as HTML or as a JSON string, and the repair's name."""
+    """What a reply says that was escaped, as HTML or as a JSON string, or has two line breaks for each of its own.
+
+    And the name of the repair.
+    """
     if "&lt;" in text[:_NEAR] and "<" not in text:
         return html.unescape(text), "html_entities"
+    if "\n\n" in text and "\n" not in (whole := text.strip().replace("\n\n", "\0")):
+        return whole.replace("\0", "\n"), "doubled_newlines"
     quoted = text.strip()
     plain = string_value(Raw(quoted.encode())) if is_json(quoted) else None
     return None if plain is None else (plain, "escaped_quotes")

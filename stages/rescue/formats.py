@@ -13,13 +13,15 @@ from msgspec.structs import replace
 
 from stages.repair.json_text import is_json
 from stages.rescue.families.elements import Called, Grammar, element_as_json, parameters, past, up_to
-from stages.rescue.families.json_calls import named_call
+from stages.rescue.families.json_calls import ARGUMENTS_BEGIN, named_call
 from stages.rescue.found import PLACES, Family, Format, Read
 from stages.rescue.names import LONGEST_NAME, Names
 from stages.rescue.tags import BAR, GAP
 
 _FENCE_BEFORE = re.compile(r"```\w{0,20}\s{1,4}\Z")
 _FENCE_AFTER = re.compile(r"\s*+```")
+_ARGUMENTS = re.compile(ARGUMENTS_BEGIN)
+_LINE_END = re.compile(r"\r?\n[ \t]*+\Z")
 _LETTERS = re.compile(r"\w+")
 _PARTS = re.compile(r"\s+|[|]|[\"']|.", re.DOTALL)
 
@@ -43,7 +45,7 @@ def family_of(row: Format) -> Family:
             fence = _FENCE_BEFORE.search(text, max(0, start - 40), start)
             called = Called(name, fence.start() if fence else start, found.end())
             return _past_fence(text, parameters(text, called, grammar, names), fenced=fence is not None)
-        if not names.knows(name) or not text.startswith("{", found.end()):
+        if not names.knows(name) or not _ARGUMENTS.match(text, found.end()):
             return None
         return named_call(text, start, found.end(), name, lambda text, position: end(text, position) or position)
 
@@ -75,7 +77,7 @@ def _grammar(row: Format, opening: str, end: Callable[[str, int], int | None]) -
 def _value(written: str, _typed: str, repairs: dict[str, None]) -> str:
     """A value as JSON: texts are in quotation marks, as JSON has them, or are no JSON."""
     json = written.strip()
-    return json if is_json(json) else element_as_json(written.removesuffix("\n"), repairs)
+    return json if is_json(json) else element_as_json(_LINE_END.sub("", written), repairs)
 
 
 def _word(following: str) -> str:

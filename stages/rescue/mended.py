@@ -59,8 +59,18 @@ _CLOSED_EARLY = re.compile(
     rf"(?=\"(?:{'|'.join(ARGUMENT_KEYS)})\"\s*+:)"
 )
 """An object with a name alone, behind which its arguments stand. Inside of a list or an object that is valid JSON."""
-_LOOK_ALIKE = tuple(zip("\uff1c\uff1e\u2044\uff3b\uff3d\xa0", "<>/[] ", strict=True))
-_CONTROL = re.compile("start|end|message|channel|constrain|sep", re.IGNORECASE)
+_LOOK_ALIKE = str.maketrans("\uff1c\uff1e\u2044\uff3b\uff3d\xa0\uff5b\uff5d\uff1a\uff0c\uff1d", "<>/[] {}:,=")
+_QUOTES = re.compile(r"&(?:quot|#34|#x22);|[\u201c\u201d\uff02]|\\\"")
+"""Quotation marks that are escaped, or look like JSON's."""
+_QUOTED_OBJECT = re.compile(
+    r"(?<=[>\]])(\s{0,4})`{1,3}(?:json)?\s{0,4}([\[{][^`]{1,4000}[}\]])\s{0,4}`{1,3}(?=\s*+(?:[<\[]|\Z))"
+)
+_BOUNDARY = re.compile(
+    rf"\A\s*+<(?:(?:{BAR}(?:im_start|start_header_id|header_start){BAR}>\s*+|{BAR})assistant\b(?:{BAR}>)?|start_of_turn>\s*+model|s>)\s*+|"
+    rf"(?:\s*+<(?:{BAR}(?:im_end|eot_id|eom_id|end_of_text|endoftext|eot){BAR}|/s|end_of_turn|eos)>)++\s*+\Z"
+)
+"""The tokens at the beginning and end of a turn."""
+_CONTROL = re.compile("start|end|message|channel|constrain|sep|open|close|python", re.IGNORECASE)
 _OF_CALLS = re.compile(
     rf"{BAR}{{0,2}}{PREFIX}(?:{CALL}s?|{PARAMETER}s?|input|args|{KEY}|{VALUE}|tool_name|function_name|name|tool_input|tool_args)",
     re.IGNORECASE,
@@ -92,8 +102,7 @@ def mended(text: str, found: Rescued, names: Names) -> str:
     if not (lost or any(call.origin in _IN_TAGS and (">" in call.arguments or call.cost) for call in doubtful)):
         return text
     if lost:
-        for sign, plain in (("\\_", "_"), *_LOOK_ALIKE):
-            text = text.replace(sign, plain)
+        text = _plain(text)
     if lost or any(call.cost for call in found.calls):
         text = text.replace(MINIMAX_TOKEN, "")
     if "|" in text or "\uff5c" in text:
@@ -111,6 +120,19 @@ def mended(text: str, found: Rescued, names: Names) -> str:
         return text
     # A value may end with a closing tag, and it does where all of the call is sound.
     return _with_sound_tags(text, names, crossed=all(call.cost for call in found.calls))
+
+
+def _plain(text: str) -> str:
+    """The text with plain signs for escaped ones and look-alikes, and without what slipped in around it."""
+    text = _BOUNDARY.sub("", text.replace("\\_", "_").translate(_LOOK_ALIKE))
+    if "&" in text and not ('"' in text or "<" in text or "&lt;" in text):
+        text = html.unescape(text)
+    if (plain := _QUOTES.sub("", text)) != text and '"' not in plain:
+        # Where all are, they are those of the call.
+        text = _QUOTES.sub('"', text)
+    if "\\n" in text and not ("<" in text or "{" in text or "\n" in text.strip()):
+        text = text.replace("\\n", "\n")
+    return _QUOTED_OBJECT.sub(r"\1\2", text) if "`" in text else text
 
 
 def is_better(again: Rescued, found: Rescued, names: Names, text: str) -> bool:

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from stages._later import LazyPattern
 from stages.repair.json_text import object_members
+from stages.rescue.unescape import LOOK_ALIKES
 
 _DRESS = "*_`\"' \\\t\r\n"
 """Markdown and quotes that models put around a name."""
@@ -178,8 +179,9 @@ def name_before(text: str, end: int) -> str:
 
 
 def spelling(name: str) -> str:
-    """What is left of a name without case and separators: `getWeather` and `get-weather` share it."""
-    return _NOT_A_LETTER.compiled.sub("", name).lower()
+    """A name without case, separators and look-alike letters: `getWeather` and `get-weather` share it."""
+    letters = _NOT_A_LETTER.compiled.sub("", name)
+    return (letters if letters.isascii() else letters.translate(LOOK_ALIKES)).lower()
 
 
 def name_pattern(name: str, *, glued: bool = False) -> re.Pattern[str]:

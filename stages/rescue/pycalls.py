@@ -19,13 +19,14 @@ _HEAD = re.compile(
 _ASSIGNED = re.compile(r"\s*+[A-Za-z_]\w{0,60}+\s*+=(?!=)\s*+")
 _PRINTED = re.compile(r"(?:\s*+print\(\s*+[A-Za-z_]\w{0,60}+\s*+\))++")
 _KEYWORD = re.compile(r"\s*+(?P<quote>[\"']?)([A-Za-z_]\w{0,100}+)(?P=quote)\s*+(?:=>|=(?!=)|:)\s*+")
-_KEYWORD_INSIDE = re.compile(r"[\"']\s++([A-Za-z_]\w{0,100})\s?=\s?[\"'\d\[{TFN-]")
+_KEYWORD_INSIDE = re.compile(r"[\"',]\s++([A-Za-z_]\w{0,100})\s?=\s?[\"'\d\[{TFN-]")
 _COMMA_OR_END = re.compile(r"\s*+(?:(?P<more>,)\s*+(?P<end>\))?|(?P<closed>\))|(?P<list>(?=\]\s*+(?:[<`]|\Z))))")
 """The end may lack its parenthesis where that of a list of calls comes, and nothing behind it."""
 _OBJECT_END = re.compile(r"[}\]\s]{0,8}+,?\s*+\)")
 _SEPARATOR = re.compile(r"[ \t]*+[,;]?\s*+")
 _LIST_OPEN = re.compile(r"\[\s*")
 _LIST_CLOSE = re.compile(r"\s*+[,)]?\s*+\]")
+_COMMENT = re.compile(r"[ \t]++#[^\n]*+(?=\n|\Z)")
 _LITERAL = re.compile(r"<\|\"\|>|[rRuU]?[\"'{\[(\u201c\u2018+\-.\d]|(?:[Tt]rue|[Ff]alse|None|null)\b")
 _BLANK_TO_END = re.compile(r"\s*+\Z")
 
@@ -181,7 +182,9 @@ def _of_object(text: str, head: re.Match[str], position: int, name: str) -> Pyth
 
 def _past_print(text: str, head: re.Match[str], position: int) -> int:
     position += "print(" in head[0] and text.startswith(")", position)
-    return position + text.startswith(";", position)
+    position += text.startswith(";", position)
+    comment = _COMMENT.match(text, position)
+    return comment.end() if comment else position
 
 
 def _not_keyword(text: str, position: int, name: str, names: Names) -> PythonCalls | None:

@@ -125,7 +125,7 @@ def markers_before(text: str, start: int) -> int:
     return begin
 
 
-_CLOSING = re.compile(rf"{GAP}\"?{GAP}(?:[}}\])]{{1,2}}{GAP})?(?:```{GAP})?(?P<marker>{MARKER})")
+_CLOSING = re.compile(rf"{GAP}[\"']?{GAP}(?:[}}\])]{{1,2}}{GAP})?(?:```{GAP})?(?P<marker>{MARKER})")
 
 
 def past_closing(text: str, position: int) -> int:

@@ -15,17 +15,22 @@ _LETTER = LazyPattern(
     r"\\{1,8}(?:u00|x|u\{)([3-7][0-9a-fA-F])\}?|&(?:amp;){0,3}#(?:[xX]0{0,4}([3-7][0-9a-fA-F])|0{0,4}(\d{2,3}));?"
 )
 _UNSEEN = LazyPattern("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
+LOOK_ALIKES = str.maketrans(
+    "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u0501\u04bb\u03bf\u03b1\u03bd\u0391\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0425\u0410",
+    "aeopcyxijsdhoavABEKMHOPCTXA",
+)
+"""Cyrillic and Greek letters that look like Latin ones, and these."""
 _MARGIN = LazyPattern(r"^[ \t]{0,12}(?:\d{1,6}[ \t]{0,4}[\t\u2192|:.)]|[>#*+|;%-]{1,3}|//)[ \t]{0,4}", re.MULTILINE)
 
 
 def unescape_letters(text: str) -> str:
-    """The text with letters and digits for their escapes, and without characters of no width.
+    """The text with letters and digits for their escapes and look-alikes, and without characters of no width.
 
     Letters and digits have no meaning in any grammar, so they are only escaped to hide a word.
     """
     if "\\" in text or "&" in text:
         text = _LETTER.compiled.sub(_letter, text)
-    return text if text.isascii() else _UNSEEN.compiled.sub("", text)
+    return text if text.isascii() else _UNSEEN.compiled.sub("", text).translate(LOOK_ALIKES)
 
 
 def _letter(escape: re.Match[str]) -> str:

@@ -40,7 +40,9 @@ _FOREIGN_END = re.compile(r"</([\w:.-]{1,60})>\Z")
 _ENDS = re.compile(r"(?:\s*</[\w:|\uff5c .-]{1,60}>){0,2}\s*(?:</[\w:|\uff5c ]*+)?\Z")
 """The end of the reply, where closing tags are missing or have other names."""
 _CUT_TAG = re.compile(r"\s*<[^>]*+\Z")
-_ATTRIBUTE = re.compile(r"\s-{0,2}([\w.-]{1,80})=(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'<>=/]++)(?=[\s/>]|\Z))")
+_ATTRIBUTE = re.compile(
+    r"\s-{0,2}([\w.-]{1,80})=(?:\\\"([^\"\\]*+)\\\"|\"([^\"]*+)\"{1,2}|'([^']*+)'{1,2}|([^\s\"'<>=/]++))(?=[\s/>]|\Z)"
+)
 _CDATA = re.compile(r"\s*+<!\[CDATA\[")
 _ESCAPED = re.compile(r"[^<>&]*+(?:&(?:lt|gt|amp|quot|apos|#39|#34);[^<>&]*+)++")
 """A value in which every special sign of XML is escaped: HTML has bare ones too."""
@@ -237,9 +239,15 @@ def _without_foreign_closer(written: str) -> str:
     return written.strip()
 
 
-def attributes(written: str) -> dict[str, str]:
-    """The attributes of a tag."""
-    return {found[1]: html.unescape(found[2] or found[3] or found[4] or "") for found in _ATTRIBUTE.finditer(written)}
+def attributes(written: str) -> dict[str, str] | None:
+    """The attributes of a tag; None where their quotation marks do not match."""
+    if '"' not in written:
+        written = written.replace("\u201c", '"').replace("\u201d", '"')
+    if not {'"', "'"}.isdisjoint(_ATTRIBUTE.sub("", written)):
+        return None
+    return {
+        found[1]: html.unescape(next(filter(None, found.groups()[1:]), "")) for found in _ATTRIBUTE.finditer(written)
+    }
 
 
 def joined_arguments(given: dict[str, list[str]]) -> str:

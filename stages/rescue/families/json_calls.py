@@ -93,7 +93,7 @@ _NOT_JSON = re.compile("['\u201c\\\\A-Za-z_]")
 """A sign behind a brace with which no JSON begins."""
 _STRING = re.compile(r"\"(?:[^\"\\\n]|\\.)*+\"")
 _KEY = re.compile(r"\"[\w$-]{1,60}\"\s?:")
-ARGUMENTS_BEGIN = r"(?=(?:\"[\\\"\s]{0,8})?(?:\[\s{0,8})?\{|\"[\w$-]{1,60}\"\s?:)"
+ARGUMENTS_BEGIN = r"(?=(?:\"[\\\"\s]{0,8}|['`])?(?:\[\s{0,8})?\{|\"[\w$-]{1,60}\"\s?:)"
 """What arguments in JSON begin with: also one in a JSON string, once or twice, and one without its brace."""
 CUT_OFF = "its JSON ends before it is complete: it is cut off, or a quotation mark in a string lacks its backslash."
 UNREADABLE = "its JSON cannot be read."
@@ -176,7 +176,8 @@ def named_call(text: str, start: int, position: int, name: str, past: Callable[[
 
     `past` says where the markup behind ends.
     """
-    quoted = text.startswith('"', position) and not _KEY.match(text, position)
+    mark = text[position : position + 1]
+    quoted = mark in ('"', "'", "`") and not _KEY.match(text, position)
     string = _STRING.match(text, position) if quoted else None
     if string and is_json(string[0]) and (claims := arguments_of(name, FoundJson(text=string[0], end=0)).claims):
         return Read(start=start, end=past(text, string.end()), claims=claims, keep="")
@@ -185,7 +186,7 @@ def named_call(text: str, start: int, position: int, name: str, past: Callable[[
     found = json_at(text, position, opened=True) if position < len(text) else BrokenJson(end=position, cut=True)
     if isinstance(found, BrokenJson):
         return Read(start=start, end=max(found.end, position), damage=CUT_OFF if found.cut else UNREADABLE, keep="")
-    end = past(text, found.end + (quoted and text.startswith('"', found.end)))
+    end = past(text, found.end + (quoted and text.startswith(mark, found.end)))
     shape = arguments_of(name, found)
     return Read(start=start, end=end, claims=shape.claims, damage=shape.damage, keep="")
 
@@ -325,7 +326,7 @@ _WORDS = (*_ARGUMENT_STEMS, "\\u", "&#")
 FENCED = Family(name="fenced", first="`", opener="```(?!`)", read=_fenced, words=_WORDS)
 _OTHER_KEY = (
     "(?:['\u201c]|\\\\\")\\w{1,40}+\\\\?+['\"\u201d]\\s?+[:=]\\s?+\\\\?+['\"\u201c{\\dTF]|"
-    "[A-Za-z_]\\w{0,40}+:\\s?+(?:['\"\u201c\\d-]|\\[?<[|e])"
+    "[A-Za-z_]\\w{0,40}+:\\s?+(?:['\"\u201c\\d-]|\\[?<[|e]|[^\x00-\x7f\\w\\s])"
 )
 """A key that is not written as JSON has it, and the beginning of its value."""
 _OBJECT = rf"\{{(?!\{{\{{)\{{?+(?=(?:\s|\\[nrt]){{0,40}}(?:\"(?![{{\[])|}}|{_OTHER_KEY}|{_LIKE_A_CALL}))"

@@ -23,13 +23,14 @@ _NAME_ABOVE = re.compile(r"(?:\A|\n)[ \t]*([A-Za-z_][\w.-]{0,100})[ \t]*\n\s*\Z"
 _NEAR_BEGIN = 160
 """Maximum characters before the first bracket of a reply that is nothing but calls."""
 _MARKED = re.compile(
-    rf"^(?:[A-Z]\w{{0,15}}: ?|{LEFT}{{1,2}}{IN_BRACKETS}{{1,40}}{RIGHT}{{1,2}}\s?|"
+    rf"^(?:[A-Z]\w{{0,15}}: ?|{LEFT}{{1,3}}\s?(?:[\w-]{{1,20}}[:=\s]\s?)?|"
+    rf"{LEFT}{{1,2}}{IN_BRACKETS}{{1,40}}{RIGHT}{{1,2}}\s?|"
     rf"(?:[=-]>|[^\w\s`\"'#>|/*-]{{1,4}})\s?(?:[A-Za-z_]{{0,15}}{STEM}[A-Za-z_ ]{{0,15}}?[: ]\s?)?)?"
     rf"(?P<name>(?:await |print\()?{CALLED}) ?\Z",
     re.MULTILINE,
 )
 _MARK_AFTER = re.compile(
-    rf"(?:\s?{LEFT}{{1,2}}{IN_BRACKETS}{{1,40}}{RIGHT}{{1,2}}| ?[^\w\s`\"'.,;]{{1,4}}|;)?[ \t]*(?=\n|\Z)"
+    rf"(?:\s?(?:{LEFT}{{1,2}}{IN_BRACKETS}{{1,40}})?{RIGHT}{{1,3}}| ?[^\w\s`\"'.,;]{{1,4}}|;)?[ \t]*(?=\n|\Z)"
 )
 _CALLED = re.compile(CALLED)
 _LINE_BEFORE = re.compile(r"[ \t>*`-]*")
@@ -55,7 +56,7 @@ def _stands_alone_before(text: str, start: int) -> bool:
 def _stands_alone_after(text: str, end: int) -> bool:
     newline = text.find("\n", end, end + 40)
     following = text[end : newline if newline >= 0 else end + 40].strip(" \t`*.;")
-    return not following or following.startswith(("<|", "</"))
+    return not following or following.startswith(("<|", "</", "#"))
 
 
 def _whole(text: str, start: int, names: Names) -> Read | None:

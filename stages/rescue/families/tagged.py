@@ -49,7 +49,7 @@ _BRACKETS = (
 )
 _OPENER = rf"<(?:{'|'.join(_WORDS)})|<\|(?:{'|'.join(_TOKENS)})|\[(?:{'|'.join(_BRACKETS)})"
 _OPENING = re.compile(_OPENER)
-_FENCE_OPEN = re.compile(rf"{GAP}(?:```[ \t]*+\w*+\s*+)?(?:\"(?=[\[{{]))?")
+_FENCE_OPEN = re.compile(rf"{GAP}(?:```[ \t]*+\w*+\s*+)?(?:[\"'](?=[\[{{]))?")
 _OPENED_AGAIN = re.compile(rf"\s*+(?:{_OPENER})\s*+\Z")
 """An opening marker in the place of the closing one."""
 _NO_MARKUP = re.compile(r"[^<]{1,4000}+(?:(?=<)|\Z)")

@@ -214,10 +214,13 @@ def _element(text: str, head: re.Match[str], begin: int, names: Names) -> Read:
     closed = head[0].endswith("/>") or name.endswith("/")
     name = name.removesuffix("/").rstrip() if closed else name
     body = behind(text, head, name, names)
-    if head["more"] and (given := in_attributes(head["more"], name, names)):
-        end = body if closed else elements().end(text, body)
-        if end is not None:
-            return Read(start=begin, end=end, claims=(Claim(name=name, arguments=given),), keep="")
+    end = body if closed else elements().end(text, body)
+    more = (head["more"] or "").lstrip("\"'")
+    if end is not None and attributes(more) is None:
+        damage = "the quotation marks in its tag do not match."
+        return Read(start=begin, end=end, damage=damage, keep="")
+    if more and end is not None and (given := in_attributes(more, name, names)):
+        return Read(start=begin, end=end, claims=(Claim(name=name, arguments=given),), keep="")
     if closed:
         return Read(start=begin, end=body, claims=(Claim(name=name, arguments="{}"),), keep="")
     grammar = elements(escaped=" name=" in head[0])
@@ -229,7 +232,7 @@ def _element(text: str, head: re.Match[str], begin: int, names: Names) -> Read:
 
 def in_attributes(written: str, name: str, names: Names) -> str | None:
     """The arguments that stand in the tag itself: JSON of all of them, or an attribute for each."""
-    given = attributes(written)
+    given = attributes(written) or {}
     whole = next((given[key] for key in ARGUMENT_KEYS if given.get(key, "").startswith("{")), "")
     if whole and is_json(whole):
         return whole
@@ -322,7 +325,7 @@ def _own(text: str, start: int, names: Names) -> Read | None:
         return None
     name = head["name"]
     if head["closed"]:
-        given = {key: [json_quoted(value)] for key, value in attributes(head["given"]).items()}
+        given = {key: [json_quoted(value)] for key, value in (attributes(head["given"]) or {}).items()}
         claim = Claim(name=name, arguments=joined_arguments(given))
         return Read(start=start, end=head.end(), claims=(claim,), keep="")
     body = behind(text, head, name, names)

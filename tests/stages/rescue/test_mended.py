@@ -273,3 +273,30 @@ def test_addresses_paths_and_qualified_names_are_no_calls(text: str) -> None:
 def test_what_looks_like_a_prefix_a_keyword_or_a_cut_is_read_as_it_is(text: str, arguments: str) -> None:
     (call,) = rescue.rescue(text, NOTED).calls
     assert msgspec.json.decode(call.arguments) == msgspec.json.decode(arguments)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<tool_call>\n{"name": "run\n<tool_call>\n{"name": "run_shell", "arguments": {"command": "ls"}}',
+        "I look.\n<run_shell>\n<command>l\n<run_shell>\n<command>ls</command>\n</run_shell>",
+        '[TOOL_CALLS][{"name": "run_shell", "arguments": {"command": "ls"}}]'.replace('"', "&quot;"),
+        '<tool_call>`{"name": "run_shell", "arguments": {"command": "ls"}}`</tool_call>',
+        "<run_shell>\n\n<command>\n\nls\n\n</command>\n\n</run_shell>",
+        '<|im_start|>assistant\n>> run_shell --command="ls"<|im_end|>',
+        "call:run_shell{command:\N{SECTION SIGN}ls\N{SECTION SIGN}}",
+    ],
+)
+def test_what_was_begun_twice_or_escaped_throughout_is_a_guess(text: str) -> None:
+    (call,) = rescue.rescue(text, TOOLS).calls
+    assert msgspec.json.decode(call.arguments) == {"command": "ls"}
+    assert call.cost
+
+
+@pytest.mark.parametrize(
+    "tag",
+    ['<call tool="run_shell" command="ls timeout="3"/>', "<tool name=run_shell command=ls'></tool>"],
+)
+def test_a_tag_whose_quotation_marks_do_not_match_is_no_call_without_arguments(tag: str) -> None:
+    found = rescue.rescue(tag, TOOLS)
+    assert all(call.cost for call in found.calls)
