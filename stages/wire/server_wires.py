@@ -8,8 +8,8 @@ from stages.effect import Reply
 from stages.wire.anthropic.messages_server import decode_request as decode_messages_request
 from stages.wire.anthropic.messages_server import encode_error as encode_anthropic_error
 from stages.wire.anthropic.messages_server import encode_reply as encode_message
-from stages.wire.anthropic.messages_server import message_events, passed_message
-from stages.wire.openai.chat_server import completion_events, passed_chat
+from stages.wire.anthropic.messages_server import message_events
+from stages.wire.openai.chat_server import completion_events
 from stages.wire.openai.chat_server import decode_request as decode_chat_request
 from stages.wire.openai.chat_server import encode_error as encode_openai_error
 from stages.wire.openai.chat_server import encode_reply as encode_chat_reply
@@ -18,14 +18,13 @@ from stages.wire.openai.responses_server import encode_reply as encode_response
 from stages.wire.openai.responses_server import response_events
 from stages.wire.server.errors import RequestError, WireAnswer
 from stages.wire.server.request import ServerProtocol, ServerRequest
-from stages.wire.server.streams import Envelope, Events, Passed
+from stages.wire.server.streams import Envelope, Events
 
 
 class ServerWire(Struct, frozen=True, kw_only=True):
     """A protocol's server codec. `path` is where requests arrive, below `/v1`.
 
-    `prefix` begins the ids of its answers; the server adds the rest, which must be unique. `passed` starts passing on
-    an answer that a backend wrote in this protocol; None if no backend speaks it.
+    `prefix` begins the ids of its answers; the server adds the rest, which must be unique.
     """
 
     name: ServerProtocol
@@ -35,7 +34,6 @@ class ServerWire(Struct, frozen=True, kw_only=True):
     encode_reply: Callable[[Reply, Envelope], bytes]
     encode_error: Callable[[RequestError], WireAnswer]
     events: Callable[[Envelope], Events]
-    passed: Callable[[Envelope], Passed] | None = None
 
 
 CHAT = ServerWire(
@@ -46,7 +44,6 @@ CHAT = ServerWire(
     encode_reply=encode_chat_reply,
     encode_error=encode_openai_error,
     events=completion_events,
-    passed=passed_chat,
 )
 
 RESPONSES = ServerWire(
@@ -67,5 +64,4 @@ MESSAGES = ServerWire(
     encode_reply=encode_message,
     encode_error=encode_anthropic_error,
     events=message_events,
-    passed=passed_message,
 )

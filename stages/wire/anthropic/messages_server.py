@@ -39,7 +39,6 @@ from stages.wire.server.streams import (
     CallIds,
     Envelope,
     Events,
-    Passed,
     close_block,
     event,
 )
@@ -477,6 +476,59 @@ def usage_object(usage: Usage) -> dict[str, object]:
     }
 
 
+# Passing the API's own messages on to a client: which events and answers clients accept unchanged.
+#
+# Clients ignore an event without a name, and crash if usage, a block's index or its end is missing. From the first such
+# event on, forge writes the stream itself, counting the blocks that the server has begun.
+
+
+class _StartUsage(Struct):
+    input_tokens: int
+    output_tokens: int
+
+
+class _EndUsage(Struct):
+    output_tokens: int
+
+
+class _Block(Struct):
+    type: str
+    id: str = ""
+    name: str = ""
+    input: dict[str, Raw] = {}
+
+
+class _Message(Struct):
+    id: str
+    type: Literal["message"]
+    role: str
+    model: str
+    content: list[_Block]
+    usage: _StartUsage
+    stop_reason: str | None = None
+
+
+class _Delta(Struct):
+    type: str = ""
+    stop_reason: str | None = None
+
+
+class _Event(Struct):
+    type: str
+    index: int = -1
+    message: _Message | None = None
+    content_block: _Block | None = None
+    delta: _Delta | None = None
+    usage: _EndUsage | None = None
+
+
+_decode_event = msgspec.json.Decoder(_Event)
+_message = msgspec.json.Decoder(_Message)
+
+_KINDS: dict[str, BlockKind] = {"text": "text", "thinking": "reasoning", "tool_use": "call"}
+"""The blocks that forge writes, too."""
+
+
 # Streams of Anthropic's API, written as a server: https://platform.claude.com/docs/en/build-with-claude/streaming.
 #
 # `message_start`, then each block with its start, deltas and stop, then `message_delta` with the stop reason and usage,
@@ -502,6 +554,11 @@ _decode_thinking = msgspec.json.Decoder(_KeptThinking)
 
 class MessageEvents(Events, frozen=True, kw_only=True):
     """A stream of named events. Make it with `message_events`."""
+
+    open: int = -1
+    """The number of the open block that is passed on; -1: none."""
+    stopped: bool = False
+    """Whether a stop reason was passed on."""
 
     def advance(self, piece: Piece) -> tuple[Self, bytes]:
         """The events for the next piece."""
@@ -533,6 +590,52 @@ class MessageEvents(Events, frozen=True, kw_only=True):
         reason = {"stop_reason": _stop_of(ended.finish, called=bool(self.blocks.calls)), "stop_sequence": None}
         usage = usage_object(ended.usage or Usage(prompt=self.envelope.prompt_tokens))
         return self, _event("message_delta", delta=reason, usage=usage) + _event("message_stop")
+
+    def after(self, payload: bytes, name: bytes, /) -> Self | None:
+        """The state after the event; None if clients do not accept it."""
+        event = _decode_event.decode(payload)
+        if event.type.encode() != name:
+            return None
+        match event:
+            case _Event(type="message_start", message=_Message() as message) if message.id and not self.begun:
+                envelope = replace(self.envelope, id=message.id, model=message.model)
+                return replace(self.under(envelope), begun=True)
+            case _Event(type="content_block_start", content_block=_Block() as block):
+                following = self.begun and self.open < 0 and event.index == self.blocks.count
+                return self._opened(block) if following else None
+            case _Event(type="content_block_delta", delta=_Delta() as delta):
+                return self if delta.type and 0 <= event.index == self.open else None
+            case _Event(type="content_block_stop"):
+                closed = replace(self, open=-1, blocks=replace(self.blocks, open=None))
+                return closed if 0 <= event.index == self.open else None
+            case _Event(type="message_delta", delta=_Delta() as delta, usage=_EndUsage()):
+                return replace(self, stopped=bool(delta.stop_reason)) if self.open < 0 else None
+            case _Event(type="message_stop"):
+                return replace(self, over=True) if self.stopped else None
+            case _Event(type="message_start" | "content_block_start" | "content_block_delta" | "message_delta"):
+                return None
+            case _:
+                return self  # pings, errors, and events newer than this code
+
+    def _opened(self, block: _Block) -> Self | None:
+        blocks, kind = self.blocks, _KINDS.get(block.type)
+        # A block of another kind is passed on whole; forge never writes into it.
+        call = blocks.calls if kind == "call" else -1
+        opened = None if kind is None else Block(kind=kind, number=blocks.count, call=call)
+        if kind == "call":
+            ids, given = blocks.ids.of(block.id, blocks.calls)
+            # The input must come in deltas: some clients read it only there.
+            if given != block.id or not block.name or block.input:
+                return None
+            blocks = replace(blocks, ids=ids, calls=blocks.calls + 1)
+        return replace(self, open=blocks.count, blocks=replace(blocks, open=opened, count=blocks.count + 1))
+
+    def calls_in(self, answer: bytes, /) -> tuple[str, ...] | None:
+        """The ids of the calls in a whole answer; None if it or a call lacks what clients need."""
+        message = _message.decode(answer)
+        calls = [block for block in message.content if block.type == "tool_use"]
+        whole = message.id and message.stop_reason and all(call.name for call in calls)
+        return tuple(call.id for call in calls) if whole else None
 
 
 def message_events(envelope: Envelope) -> MessageEvents:
@@ -595,120 +698,3 @@ def _delta(block: Block, text: str) -> dict[str, object]:
             return {"type": "text_delta", "text": text}
         case "call":
             return {"type": "input_json_delta", "partial_json": text}
-
-
-# Passing the API's own messages on to a client: which events and answers clients accept unchanged.
-#
-# Clients ignore an event without a name, and crash if usage, a block's index or its end is missing. From the first such
-# event on, forge writes the stream itself, counting the blocks that the server has begun.
-
-
-class _StartUsage(Struct):
-    input_tokens: int
-    output_tokens: int
-
-
-class _EndUsage(Struct):
-    output_tokens: int
-
-
-class _Block(Struct):
-    type: str
-    id: str = ""
-    name: str = ""
-    input: dict[str, Raw] = {}
-
-
-class _Message(Struct):
-    id: str
-    type: Literal["message"]
-    role: str
-    model: str
-    content: list[_Block]
-    usage: _StartUsage
-    stop_reason: str | None = None
-
-
-class _Delta(Struct):
-    type: str = ""
-    stop_reason: str | None = None
-
-
-class _Event(Struct):
-    type: str
-    index: int = -1
-    message: _Message | None = None
-    content_block: _Block | None = None
-    delta: _Delta | None = None
-    usage: _EndUsage | None = None
-
-
-_decode_event = msgspec.json.Decoder(_Event)
-_message = msgspec.json.Decoder(_Message)
-
-_KINDS: dict[str, BlockKind] = {"text": "text", "thinking": "reasoning", "tool_use": "call"}
-"""The blocks that forge writes, too."""
-
-
-class PassedMessage(Passed, frozen=True, kw_only=True):
-    """Begun: `message_start` was sent. Over: `message_stop` was sent."""
-
-    open: int = -1
-    """The number of the open block; -1: none."""
-    stopped: bool = False
-    """Whether the stop reason was sent."""
-
-    def after(self, payload: bytes, name: bytes, /) -> Self | None:
-        """The state after the event; None if clients do not accept it."""
-        event = _decode_event.decode(payload)
-        if event.type.encode() != name:
-            return None
-        match event:
-            case _Event(type="message_start", message=_Message() as message) if message.id and not self.begun:
-                envelope = replace(self.envelope, id=message.id, model=message.model)
-                return replace(self, envelope=envelope, begun=True)
-            case _Event(type="content_block_start", content_block=_Block() as block):
-                following = self.begun and self.open < 0 and event.index == self.blocks.count
-                return self._opened(block) if following else None
-            case _Event(type="content_block_delta", delta=_Delta() as delta):
-                return self if delta.type and 0 <= event.index == self.open else None
-            case _Event(type="content_block_stop"):
-                closed = replace(self, open=-1, blocks=replace(self.blocks, open=None))
-                return closed if 0 <= event.index == self.open else None
-            case _Event(type="message_delta", delta=_Delta() as delta, usage=_EndUsage()):
-                return replace(self, stopped=bool(delta.stop_reason)) if self.open < 0 else None
-            case _Event(type="message_stop"):
-                return replace(self, over=True) if self.stopped else None
-            case _Event(type="message_start" | "content_block_start" | "content_block_delta" | "message_delta"):
-                return None
-            case _:
-                return self  # pings, errors, and events newer than this code
-
-    def _opened(self, block: _Block) -> Self | None:
-        blocks, kind = self.blocks, _KINDS.get(block.type)
-        # A block of another kind is passed on whole; forge never writes into it.
-        call = blocks.calls if kind == "call" else -1
-        opened = None if kind is None else Block(kind=kind, number=blocks.count, call=call)
-        if kind == "call":
-            ids, given = blocks.ids.of(block.id, blocks.calls)
-            # The input must come in deltas: some clients read it only there.
-            if given != block.id or not block.name or block.input:
-                return None
-            blocks = replace(blocks, ids=ids, calls=blocks.calls + 1)
-        return replace(self, open=blocks.count, blocks=replace(blocks, open=opened, count=blocks.count + 1))
-
-    def calls_in(self, answer: bytes) -> tuple[str, ...] | None:
-        """The ids of the calls in a whole answer; None if it or a call lacks what clients need."""
-        message = _message.decode(answer)
-        calls = [block for block in message.content if block.type == "tool_use"]
-        whole = message.id and message.stop_reason and all(call.name for call in calls)
-        return tuple(call.id for call in calls) if whole else None
-
-    def go_on(self) -> MessageEvents:
-        """The writer of the rest of the stream."""
-        return replace(message_events(self.envelope), begun=self.begun, blocks=self.blocks.of(self.envelope))
-
-
-def passed_message(envelope: Envelope) -> PassedMessage:
-    """A stream before its first event."""
-    return PassedMessage(envelope=envelope, blocks=Blocks(ids=CallIds(envelope=envelope, prefix="toolu")))
