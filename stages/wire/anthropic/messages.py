@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
-from stages.effect import Fault, RawCall, Reply, Usage
+from stages.effect import Fault, Reply, Usage
 from stages.message import Assistant, History, Message, System, Tool, User, is_nudge
 from stages.repair.decoding import decode, decode_or
 from stages.tool import ToolSpec
@@ -17,12 +17,14 @@ from stages.wire.deltas import (
     CallStarted,
     Decoder,
     Ended,
+    Piece,
     ReasoningDelta,
     StreamRead,
     TextDelta,
     appended,
+    decoded_reply,
 )
-from stages.wire.faults import CALLS_LIMIT, Answer, decoded_reply, malformed, reported_fault, too_many_calls_fault
+from stages.wire.faults import CALLS_LIMIT, Answer, malformed, reported_fault, too_many_calls_fault
 from stages.wire.openai.chat import arguments_text
 from stages.wire.sampling import Sampling, options
 from stages.wire.valid import valid_history
@@ -158,9 +160,6 @@ def _text(text: str) -> tuple[_TextBlock, ...]:
 
 # Thinking of Anthropic's models: its blocks pass through the history and back to the API unchanged.
 
-THINKING = frozenset({"thinking", "redacted_thinking"})
-"""Types of thinking blocks."""
-
 _decode_blocks = msgspec.json.Decoder(tuple[Raw, ...])
 
 
@@ -175,26 +174,6 @@ def sealed_blocks(blocks: Iterable[Raw | bytes]) -> str:
     return f"[{joined.decode(errors='replace')}]" if joined else ""
 
 
-class _Kind(Struct):
-    type: str = ""
-
-
-class _Whole(Struct):
-    """An answer's blocks, undecoded."""
-
-    content: list[Raw]
-
-
-_kind = msgspec.json.Decoder(_Kind)
-_whole = msgspec.json.Decoder(_Whole)
-
-
-def _sealed_reply(body: bytes) -> str:
-    """The sealed thinking of a whole answer; empty if there is none."""
-    blocks = decode(_whole, body).content
-    return sealed_blocks(block for block in blocks if decode(_kind, bytes(block)).type in THINKING)
-
-
 # Answers of Anthropic's Messages API: a whole reply and its token counts.
 
 
@@ -204,6 +183,7 @@ class AnswerBlock(Struct):
     type: str = ""
     text: str | None = None
     thinking: str | None = None
+    signature: str | None = None
     id: str | None = None
     name: str | None = None
     input: Raw = Raw(b"null")
@@ -219,7 +199,7 @@ class AnthropicUsage(Struct):
 
 
 class _Answer(Answer):
-    content: list[AnswerBlock] | None = None
+    content: list[Raw] | None = None
     stop_reason: str | None = None
     usage: AnthropicUsage | None = None
 
@@ -239,29 +219,24 @@ _FINISH = {
 
 def decode_reply(body: bytes) -> Reply | Fault:
     """The reply in an answer; a Fault for an invalid body, or for what the API reports."""
-    return decoded_reply(_answer, body, "a message", _reply_of)
+    return decoded_reply(_answer, body, "a message", _pieces_of)
 
 
-def _reply_of(answer: _Answer, body: bytes) -> Reply | Fault:
+def _pieces_of(answer: _Answer, body: bytes) -> StreamRead:
     if answer.content is None:
-        return malformed("the server's answer has no content", body)
-    return Reply(
-        text="\n\n".join(block.text for block in answer.content if block.type == "text" and block.text),
-        reasoning="\n\n".join(b.thinking for b in answer.content if b.type == "thinking" and b.thinking),
-        sealed=_sealed_reply(body) if any(block.type in THINKING for block in answer.content) else "",
-        calls=tuple(_raw_call(block) for block in answer.content if block.type == "tool_use"),
-        finish=finish_of(answer.stop_reason),
-        usage=usage_of(answer.usage),
-    )
+        return (malformed("the server's answer has no content", body),)
+    stream = _counted(AnthropicStream(stop_reason=answer.stop_reason or ""), answer.usage)
+    pieces: list[Piece | Fault] = []
+    for number, block in enumerate(answer.content):
+        stream, begun = _started(stream, number, block)
+        stream, ended = _stopped(stream)
+        pieces += begun + ended
+    return (*pieces, _ended(stream))
 
 
 def finish_of(reason: str | None) -> str:
     """The stop reason in the words of chat completions."""
     return _FINISH.get(reason or "end_turn", reason or "")
-
-
-def _raw_call(block: AnswerBlock) -> RawCall:
-    return RawCall(id=block.id or "", name=block.name or "", arguments=arguments_text(block.input))
 
 
 def usage_of(usage: AnthropicUsage | None) -> Usage | None:
@@ -326,8 +301,8 @@ class AnthropicStream(Decoder, frozen=True, kw_only=True):
     signature: str = ""
     sealed: tuple[bytes, ...] = ()
     """The complete thinking blocks."""
-    hidden: bool = False
-    """Whether the open block is redacted thinking."""
+    complete: bool = False
+    """Whether the open block is thinking that came complete: redacted, or in a whole answer."""
     stop_reason: str = ""
     usage: AnthropicUsage | None = None
 
@@ -376,14 +351,15 @@ def _counted(stream: _S, usage: AnthropicUsage | None) -> _S:
 
 def _started(stream: _S, index: int, given: Raw) -> tuple[_S, StreamRead]:
     block = decode(_block, bytes(given))
-    if block.type == "redacted_thinking":
+    if block.type == "redacted_thinking" or block.signature:
         if len(stream.sealed) == _BLOCKS_LIMIT:
-            return stream, (
-                Fault(kind="too_large", detail=f"the stream has more than {_BLOCKS_LIMIT} thinking blocks"),
-            )
-        return replace(stream, sealed=(*stream.sealed, bytes(given)), hidden=True), ()
-    if block.type != "tool_use":
+            said = f"the reply has more than {_BLOCKS_LIMIT} thinking blocks"
+            return stream, (Fault(kind="too_large", detail=said),)
+        stream = replace(stream, sealed=(*stream.sealed, bytes(given)), complete=True)
+    if block.type in ("text", "thinking"):
         return _said(stream, index, block.text or "", block.thinking or "")
+    if block.type != "tool_use":
+        return stream, ()
     if stream.calls == CALLS_LIMIT:
         return stream, (too_many_calls_fault(),)
     after = replace(stream, calls=stream.calls + 1, input=arguments_text(block.input))
@@ -394,8 +370,8 @@ def _stopped(stream: _S) -> tuple[_S, StreamRead]:
     """The block is closed; for thinking, its signature is now known."""
     if stream.input:
         return replace(stream, input=""), (CallDelta(index=stream.calls - 1, arguments=stream.input),)
-    if stream.hidden:
-        return replace(stream, hidden=False), _seal(stream.sealed[-1])
+    if stream.complete:
+        return replace(stream, thought=(), complete=False), _seal(stream.sealed[-1])
     if stream.signature and len(stream.sealed) < _BLOCKS_LIMIT:
         thought = _Thought(thinking=b"".join(stream.thought).decode(), signature=stream.signature)
         block = msgspec.json.encode(thought)
