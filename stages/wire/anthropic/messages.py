@@ -276,7 +276,7 @@ class _Event(Answer):
     usage: AnthropicUsage | None = None
 
 
-class _Thought(Struct, frozen=True, kw_only=True, tag="thinking"):
+class SignedThinking(Struct, frozen=True, kw_only=True, tag="thinking"):
     """A thinking block in the form that the API takes back."""
 
     thinking: str
@@ -284,7 +284,7 @@ class _Thought(Struct, frozen=True, kw_only=True, tag="thinking"):
 
 
 _event = msgspec.json.Decoder(_Event)
-_block = msgspec.json.Decoder(AnswerBlock)
+block_decoder = msgspec.json.Decoder(AnswerBlock)
 
 
 class AnthropicStream(Decoder, frozen=True, kw_only=True):
@@ -350,7 +350,7 @@ def _counted(stream: _S, usage: AnthropicUsage | None) -> _S:
 
 
 def _started(stream: _S, index: int, given: Raw) -> tuple[_S, StreamRead]:
-    block = decode(_block, bytes(given))
+    block = decode(block_decoder, bytes(given))
     if block.type == "redacted_thinking" or block.signature:
         if len(stream.sealed) == _BLOCKS_LIMIT:
             said = f"the reply has more than {_BLOCKS_LIMIT} thinking blocks"
@@ -373,7 +373,7 @@ def _stopped(stream: _S) -> tuple[_S, StreamRead]:
     if stream.complete:
         return replace(stream, thought=(), complete=False), _seal(stream.sealed[-1])
     if stream.signature and len(stream.sealed) < _BLOCKS_LIMIT:
-        thought = _Thought(thinking=b"".join(stream.thought).decode(), signature=stream.signature)
+        thought = SignedThinking(thinking=b"".join(stream.thought).decode(), signature=stream.signature)
         block = msgspec.json.encode(thought)
         return replace(stream, sealed=(*stream.sealed, block), thought=(), signature=""), _seal(block)
     return (replace(stream, thought=()) if stream.thought else stream), ()

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from stages.effect import Reply, Usage
 from stages.message import Assistant, Message, Status, System, Tool, ToolCall, User
 from stages.repair.decoding import decode
-from stages.wire.anthropic.messages import sealed_blocks, unsealed_blocks
+from stages.wire.anthropic.messages import AnswerBlock, SignedThinking, block_decoder, sealed_blocks, unsealed_blocks
 from stages.wire.deltas import Ended, Piece, ReasoningDelta
 from stages.wire.faults import ERROR_STATUS
 from stages.wire.openai.chat import arguments_text
@@ -18,13 +18,14 @@ from stages.wire.server.decoding import (
     BadRequest,
     cached,
     checked_choice,
-    checked_tool,
     decoded_request,
     distinct,
+    last_reply,
+    offered_tool,
+    read_history,
     read_part,
     sampling,
     schema_of,
-    tool_spec,
 )
 from stages.wire.server.errors import RequestError, WireAnswer, error_answer
 from stages.wire.server.request import ClientChoice, Foreign, OfferedTool, ServerRequest, TextFormat, Thinking
@@ -90,8 +91,7 @@ def _decoded_tools(tools: bytes) -> tuple[tuple[OfferedTool, ...], frozenset[str
         if tool.type not in (None, "custom"):
             foreign.append(Foreign(at=at, kind=(tool.type or "")[:50], fate="dropped"))
             continue
-        made = OfferedTool(spec=tool_spec(tool.name, tool.description, tool.input_schema))
-        known.append(checked_tool(made, at, parameters="input_schema"))
+        known.append(offered_tool(tool.name, tool.description, tool.input_schema, at, "input_schema"))
     deferred = frozenset(tool.name for tool in listed if tool.defer_loading)
     return distinct(known), deferred, tuple(foreign)
 
@@ -119,17 +119,11 @@ def decode_choice(choice: SentChoice | None) -> ClientChoice:
 # API wants it back. A system message may appear anywhere.
 
 
-class SentBlock(Struct):
-    """A block of any type."""
+class SentBlock(AnswerBlock, kw_only=True):
+    """A block of any type: of a reply, or a result."""
 
     type: str
-    text: str | None = None
-    thinking: str | None = None
-    signature: str | None = None
     data: str | None = None
-    id: str | None = None
-    name: str | None = None
-    input: Raw = Raw(b"null")
     tool_use_id: str | None = None
     content: Raw = Raw(b"null")
     is_error: bool | None = None
@@ -146,11 +140,6 @@ class _Part(Struct):
     type: str
     text: str | None = None
     tool_name: str | None = None
-
-
-class _ThinkingBlock(Struct, tag="thinking"):
-    thinking: str
-    signature: str
 
 
 class _Redacted(Struct, tag="redacted_thinking"):
@@ -176,18 +165,15 @@ def decode_history(messages: Sequence[SentMessage]) -> Iterator[ReadMessage]:
     BadRequest for an unknown role, and for blocks without a required field. A backend of another protocol refuses a
     picture in the user's last message. Earlier pictures are noted, so that the conversation can continue.
     """
-    last = max((n for n, message in enumerate(messages) if message.role == "assistant"), default=-1)
-    names: dict[str, str] = {}
-    turn = 0
+    last = last_reply(messages, lambda message: message.role == "assistant")
     for number, message in enumerate(messages):
         at = f"messages[{number}]"
         blocks = [SentBlock(type="text", text=message.content)] if isinstance(message.content, str) else message.content
         match message.role:
             case "user":
-                yield from _user(blocks, f"{at}.content", turn, names, fresh=number > last)
+                yield from _user(blocks, f"{at}.content", fresh=number > last)
             case "assistant":
-                turn += 1
-                yield from _assistant(blocks, f"{at}.content", turn, names)
+                yield from _assistant(blocks, f"{at}.content")
             case "system":
                 yield System(text=_blocks_text(blocks, f"{at}.content"))
             case _:
@@ -208,26 +194,24 @@ def _text(block: SentBlock, at: str) -> str:
     return block.text
 
 
-def _user(
-    blocks: Sequence[SentBlock], at: str, turn: int, names: dict[str, str], *, fresh: bool
-) -> Iterator[ReadMessage]:
+def _user(blocks: Sequence[SentBlock], at: str, *, fresh: bool) -> Iterator[ReadMessage]:
     """The results first, whatever precedes them: they answer the reply before this message."""
     said: list[str] = []
     for number, block in enumerate(blocks):
         here = f"{at}[{number}]"
         match block.type:
             case "tool_result":
-                yield from _result(block, here, turn, names)
+                yield from _result(block, here)
             case "text":
                 said.append(_text(block, here))
             case kind:
                 said.append(f"[{kind[:50]} left out]")
                 yield Foreign(at=here, kind=kind[:50], fate="refused" if fresh else "noted")
     if said or not blocks:
-        yield User(text=_paragraphs(said), turn=turn)
+        yield User(text=_paragraphs(said))
 
 
-def _result(block: SentBlock, at: str, turn: int, names: dict[str, str]) -> Iterator[ReadMessage]:
+def _result(block: SentBlock, at: str) -> Iterator[ReadMessage]:
     content = read_part(_parts, block.content, f"{at}.content")
     said = [content] if isinstance(content, str) else []
     for number, part in enumerate(content or () if not isinstance(content, str) else ()):
@@ -239,12 +223,11 @@ def _result(block: SentBlock, at: str, turn: int, names: dict[str, str]) -> Iter
         else:
             said.append(f"[{part.type[:50]} left out]")
             yield Foreign(at=f"{at}.content[{number}]", kind=part.type[:50], fate="noted")
-    answered = block.tool_use_id or ""
     status: Status = "failed" if block.is_error else "succeeded"
-    yield Tool(call_id=answered, name=names.get(answered, ""), text="\n".join(said), status=status, turn=turn)
+    yield Tool(call_id=block.tool_use_id or "", name="", text="\n".join(said), status=status)
 
 
-def _assistant(blocks: Sequence[SentBlock], at: str, turn: int, names: dict[str, str]) -> Iterator[ReadMessage]:
+def _assistant(blocks: Sequence[SentBlock], at: str) -> Iterator[ReadMessage]:
     said: list[str] = []
     thought: list[str] = []
     sealed: list[bytes] = []
@@ -257,20 +240,15 @@ def _assistant(blocks: Sequence[SentBlock], at: str, turn: int, names: dict[str,
             case "thinking":
                 thought.append(block.thinking or "")
                 if block.signature:
-                    sealed.append(_encode(_ThinkingBlock(thinking=block.thinking or "", signature=block.signature)))
+                    sealed.append(_encode(SignedThinking(thinking=block.thinking or "", signature=block.signature)))
             case "redacted_thinking":
                 sealed.append(_encode(_Redacted(data=block.data or "")))
             case "tool_use":
                 calls.append(_call(block, here))
             case kind:
                 yield Foreign(at=here, kind=kind[:50], fate="dropped")
-    names.update((call.id, call.name) for call in calls)
     yield Assistant(
-        text=_paragraphs(said),
-        reasoning=_paragraphs(thought),
-        sealed=sealed_blocks(sealed),
-        calls=tuple(calls),
-        turn=turn,
+        text=_paragraphs(said), reasoning=_paragraphs(thought), sealed=sealed_blocks(sealed), calls=tuple(calls)
     )
 
 
@@ -374,6 +352,7 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
     if not asked.messages:
         raise BadRequest("it must hold at least one message", "messages")
     found = [*_system(asked.system), *decode_history(asked.messages)]
+    history, foreign = read_history(each for each in found if not isinstance(each, Reference))
     tools, other = decode_tools(asked.tools, {each.tool for each in found if isinstance(each, Reference)})
     choice = asked.tool_choice
     config = asked.output_config or _OutputConfig()
@@ -382,7 +361,7 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
         protocol="messages",
         body=body,
         model=asked.model,
-        history=tuple(each for each in found if isinstance(each, System | User | Assistant | Tool)),
+        history=history,
         tools=tools,
         choice=checked_choice(decode_choice(choice), tools),
         parallel=not (choice and choice.disable_parallel_tool_use),
@@ -391,7 +370,7 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
         usage_in_stream=True,
         format=_format(config.format, "output_config.format") or _format(asked.output_format, "output_format"),
         thinking=_thinking(asked.thinking, config.effort),
-        foreign=(*(each for each in found if isinstance(each, Foreign)), *other, *hosted),
+        foreign=(*foreign, *other, *hosted),
     )
 
 
@@ -536,22 +515,6 @@ _KINDS: dict[str, BlockKind] = {"text": "text", "thinking": "reasoning", "tool_u
 # API accepts no other.
 
 
-class _KeptThinking(Struct):
-    """A sealed block; a redacted one has neither text nor signature."""
-
-    type: str
-    thinking: str = ""
-    signature: str = ""
-
-    @property
-    def parts(self) -> tuple[tuple[str, str], ...]:
-        """The parts that are sent as deltas, by name."""
-        return (("thinking", self.thinking), ("signature", self.signature))
-
-
-_decode_thinking = msgspec.json.Decoder(_KeptThinking)
-
-
 class MessageEvents(Events, frozen=True, kw_only=True):
     """A stream of named events. Make it with `message_events`."""
 
@@ -650,17 +613,18 @@ def _event(name: str, **fields: object) -> bytes:
 def _sealed(blocks: Blocks, thinking: tuple[Raw, ...], *, told: bool) -> tuple[Blocks, bytes]:
     """Sealed thinking, each block whole; for the open block, if its text was sent (`told`), only the signature."""
     events: list[bytes] = []
-    first = decode(_decode_thinking, bytes(thinking[0])) if told and thinking else None
+    first = decode(block_decoder, bytes(thinking[0])) if told and thinking else None
     if first and first.type == "thinking" and blocks.open is not None and blocks.open.kind == "reasoning":
-        delta = {"type": "signature_delta", "signature": first.signature}
+        delta = {"type": "signature_delta", "signature": first.signature or ""}
         events.append(_event("content_block_delta", index=blocks.open.number, delta=delta))
         thinking = thinking[1:]
     blocks, closed = close_block(blocks)
     events += [_block_event(each) for each in closed]
     for number, raw in enumerate(thinking, start=blocks.count):
-        block = decode(_decode_thinking, bytes(raw))
+        block = decode(block_decoder, bytes(raw))
         empty = {"type": "thinking", "thinking": "", "signature": ""} if block.type == "thinking" else raw
-        deltas = ({"type": f"{kind}_delta", kind: said} for kind, said in block.parts if said)
+        parts = {"thinking": block.thinking, "signature": block.signature}
+        deltas = ({"type": f"{kind}_delta", kind: said} for kind, said in parts.items() if said)
         events.append(_event("content_block_start", index=number, content_block=empty))
         events += [_event("content_block_delta", index=number, delta=delta) for delta in deltas]
         events.append(_event("content_block_stop", index=number))

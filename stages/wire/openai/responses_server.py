@@ -9,7 +9,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from stages.effect import Reply, Usage
-from stages.message import Assistant, System, Tool, ToolCall, User
+from stages.message import Assistant, Message, System, Tool, ToolCall, User
 from stages.wire.deltas import Ended, reply_pieces
 from stages.wire.openai.chat import arguments_text
 from stages.wire.openai.chat_server import error_object
@@ -17,19 +17,19 @@ from stages.wire.server.decoding import (
     BadRequest,
     MessagePart,
     checked_choice,
-    checked_tool,
     decoded_request,
     distinct,
+    last_reply,
+    offered_tool,
     openai_format,
+    read_history,
     read_part,
     sampling,
     texts_of,
-    tool_spec,
     worded_choice,
 )
 from stages.wire.server.errors import RequestError
 from stages.wire.server.request import (
-    CUSTOM_PARAMETERS,
     ClientChoice,
     Foreign,
     OfferedTool,
@@ -101,11 +101,9 @@ def decode_tools(tools: Raw, at: str) -> Iterator[OfferedTool | Foreign]:
 def _decoded(tool: SentTool, at: str, namespace: str) -> Iterator[OfferedTool | Foreign]:
     match tool.type:
         case "function":
-            made = OfferedTool(spec=tool_spec(tool.name, tool.description, tool.parameters))
-            yield replace(checked_tool(made, at), namespace=namespace, own_name=tool.name)
+            yield replace(offered_tool(tool.name, tool.description, tool.parameters, at), namespace=namespace)
         case "custom":
-            made = OfferedTool(spec=tool_spec(tool.name, tool.description, CUSTOM_PARAMETERS), kind="custom")
-            yield replace(checked_tool(made, at), namespace=namespace, own_name=tool.name)
+            yield replace(offered_tool(tool.name, tool.description, None, at), namespace=namespace)
         case "namespace" if not namespace:
             listed = read_part(_tools, tool.tools, f"{at}.tools")
             for number, inner in enumerate(listed):
@@ -194,24 +192,18 @@ _OWN_WORDS = (_REASONING, "msg_")
 """Prefixes of the ids of reasoning and texts. The AI SDK refers to such items unless `store` is false; the conversation
 can continue without them, with its calls and results."""
 
-ReadItem = System | User | Assistant | Tool | Foreign
 
-
-def decode_history(items: Sequence[SentItem], names: NamespacedTools) -> Iterator[ReadItem]:
+def decode_history(items: Sequence[SentItem], names: NamespacedTools) -> Iterator[Message | Foreign]:
     """The messages, and the parts that forge does not model. `names` are the model's names for the tools.
 
     BadRequest for an unknown role, and for items without a required field.
     """
-    last = max((n for n, item in enumerate(items) if _is_said(item)), default=-1)
-    called: dict[str, str] = {}
+    last = last_reply(items, _is_said)
     said: list[Assistant] = []
-    turn = 0
     for number, item in enumerate(items):
         at = f"input[{number}]"
         if _is_said(item):
-            turn += not said
-            said.append(_assistant(item, at, names, turn))
-            called.update((call.id, call.name) for call in said[-1].calls)
+            said.append(_assistant(item, at, names))
             if item.type == _REFERENCE:
                 yield Foreign(at=at, kind=_REFERENCE, fate="noted" if said[-1].text else "dropped")
             continue
@@ -223,12 +215,11 @@ def decode_history(items: Sequence[SentItem], names: NamespacedTools) -> Iterato
             case "message":
                 text, foreign = _words(item.content, f"{at}.content", fresh=(number > last))
                 yield from foreign
-                yield _message(item, text, turn, at)
+                yield _message(item, text, at)
             case "function_call_output" | "custom_tool_call_output":
                 text, foreign = _words(item.output, f"{at}.output", fresh=False)
                 yield from foreign
-                answered = item.call_id or ""
-                yield Tool(call_id=answered, name=called.get(answered) or item.name or "", text=text, turn=turn)
+                yield Tool(call_id=item.call_id or "", name=item.name or "", text=text)
             case "additional_tools":
                 pass  # read with the other tools
             case kind:
@@ -247,23 +238,21 @@ def _is_said(item: SentItem) -> bool:
     )
 
 
-def _assistant(item: SentItem, at: str, names: NamespacedTools, turn: int) -> Assistant:
+def _assistant(item: SentItem, at: str, names: NamespacedTools) -> Assistant:
     match item.type:
         case "function_call":
-            return Assistant(calls=(_call(item, at, names, arguments_text(item.arguments) or "{}"),), turn=turn)
+            return Assistant(calls=(_call(item, at, names, arguments_text(item.arguments) or "{}"),))
         case "custom_tool_call":
             given = as_arguments(read_part(_decode_text, item.input, f"{at}.input"))
-            return Assistant(calls=(_call(item, at, names, given),), turn=turn)
+            return Assistant(calls=(_call(item, at, names, given),))
         case "reasoning":
             own, _ = _words(item.content, f"{at}.content", fresh=False)
             summary, _ = _words(item.summary, f"{at}.summary", fresh=False)
-            return Assistant(reasoning=own or summary, turn=turn)
+            return Assistant(reasoning=own or summary)
         case "item_reference":
-            text = "" if (item.id or "").startswith(_REASONING) else "[an earlier text left out]"
-            return Assistant(text=text, turn=turn)
+            return Assistant(text="" if (item.id or "").startswith(_REASONING) else "[an earlier text left out]")
         case _:
-            text, _ = _words(item.content, f"{at}.content", fresh=False)
-            return Assistant(text=text, turn=turn)
+            return Assistant(text=_words(item.content, f"{at}.content", fresh=False)[0])
 
 
 def _call(item: SentItem, at: str, names: NamespacedTools, arguments: str) -> ToolCall:
@@ -279,14 +268,13 @@ def _joined(said: Sequence[Assistant]) -> Assistant:
         text="\n\n".join(part.text for part in said if part.text),
         reasoning="\n\n".join(part.reasoning for part in said if part.reasoning),
         calls=tuple(call for part in said for call in part.calls),
-        turn=said[0].turn,
     )
 
 
-def _message(item: SentItem, text: str, turn: int, at: str) -> System | User:
+def _message(item: SentItem, text: str, at: str) -> System | User:
     match item.role:
         case "user":
-            return User(text=text, turn=turn)
+            return User(text=text)
         case "system" | "developer":
             return System(text=text)
         case None:
@@ -360,12 +348,12 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
     tools = named_tools(each for each in offers if isinstance(each, OfferedTool))
     names = names_of(tools)
     instructions = [System(text=asked.instructions)] if asked.instructions else []
-    found = [*instructions, *decode_history(items, names)]
+    history, foreign = read_history((*instructions, *decode_history(items, names)))
     return ServerRequest(
         protocol="responses",
         body=body,
         model=asked.model,
-        history=tuple(each for each in found if isinstance(each, System | User | Assistant | Tool)),
+        history=history,
         tools=tools,
         choice=checked_choice(decode_choice(asked.tool_choice, names), tools),
         parallel=asked.parallel_tool_calls is not False,
@@ -375,7 +363,7 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
         format=_format(asked.text.format if asked.text else None),
         thinking=Thinking(effort=(asked.reasoning.effort if asked.reasoning else None) or ""),
         logprobs=bool(asked.top_logprobs),
-        foreign=(*(each for each in (*found, *offers) if isinstance(each, Foreign)), *_untold(asked)),
+        foreign=(*foreign, *(each for each in offers if isinstance(each, Foreign)), *_untold(asked)),
     )
 
 
