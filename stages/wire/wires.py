@@ -17,7 +17,7 @@ from stages.wire.anthropic import messages as anthropic
 from stages.wire.deltas import Decoder
 from stages.wire.ollama import chat as ollama
 from stages.wire.openai import chat as openai
-from stages.wire.sampling import Sampling, refuse_foreign
+from stages.wire.sampling import Sampling
 
 _T = TypeVar("_T")
 
@@ -261,34 +261,17 @@ class Wire(Struct, frozen=True, kw_only=True):
 
 def wire(dialect: Dialect) -> Wire:
     """The protocol in this dialect."""
-    match dialect.wire:
-        case "openai":
-            spoken = _openai(dialect)
-        case "ollama":
-            spoken = _ollama(dialect)
-        case "anthropic":
-            spoken = _anthropic(dialect)
-        case other:
-            assert_never(other)
-    names = {**spoken.option_names, **dialect.option_names}
-
-    def head(model: str, sampling: Sampling, history: History) -> Raw:
-        fields = msgspec.json.decode(spoken.head(model, sampling, history), type=dict[str, Raw])
-        # These are sent as they are said: they are for what forge does not know.
-        said = {name: value for name, value in fields.items() if name in sampling.extra or name in dialect.body}
-        options = {name: value for name, value in fields.items() if name not in said}
-        refuse_foreign(options, dialect.option_names)
-        return Raw(msgspec.json.encode({**in_dialect(options, dialect), **said}))
-
-    return replace(spoken, head=head, dialect=dialect, option_names=names)
+    make, names = _PROTOCOLS[dialect.wire]
+    names = {**names, **dialect.option_names}
+    return replace(make(dialect, names), dialect=dialect, option_names=names)
 
 
-def _openai(dialect: Dialect) -> Wire:
+def _openai(dialect: Dialect, names: Mapping[str, str]) -> Wire:
     strictly = dialect.constrain == "strict"
     return Wire(
         name="openai",
         path="/chat/completions",
-        head=lambda model, sampling, _: openai.request_head(model, sampling, dialect.body),
+        head=lambda model, sampling, _: openai.request_head(model, sampling, names, dialect.body),
         tools=openai.encode_strict_tools if strictly else openai.encode_tools,
         messages=lambda history: openai.encode_messages(openai.encode_history(valid.valid_history(history))),
         tail=_tail(dialect),
@@ -303,36 +286,36 @@ def _openai(dialect: Dialect) -> Wire:
     )
 
 
-def _ollama(dialect: Dialect) -> Wire:
+def _ollama(dialect: Dialect, names: Mapping[str, str]) -> Wire:
     return Wire(
         name="ollama",
         path="/api/chat",
-        head=lambda model, sampling, _: ollama.request_head(model, sampling, dialect.context_tokens, dialect.body),
+        head=lambda model, sampling, _: ollama.request_head(
+            model, sampling, names, dialect.body, dialect.context_tokens
+        ),
         tools=openai.encode_tools,
         messages=lambda history: openai.encode_messages(ollama.encode_history(history)),
         tail=_tail(dialect),
         decode=ollama.decode_reply,
         stream=ollama.OllamaStream(),
-        option_names=ollama.OPTION_NAMES,
         at_root=True,
         sets_context=True,
         constraints=("format",),
     )
 
 
-def _anthropic(dialect: Dialect) -> Wire:
+def _anthropic(dialect: Dialect, names: Mapping[str, str]) -> Wire:
     return Wire(
         name="anthropic",
         path="/messages",
         head=lambda model, sampling, history: anthropic.request_head(
-            model, sampling, anthropic.system_text(history), cache=dialect.prompt_cache, body=dialect.body
+            model, sampling, names, dialect.body, anthropic.system_text(history), cache=dialect.prompt_cache
         ),
         tools=lambda tools: anthropic.encode_tools(tools, cache=dialect.prompt_cache),
         messages=lambda history: openai.encode_messages(anthropic.encode_history(history)),
         tail=_tail(dialect),
         decode=anthropic.decode_reply,
         stream=anthropic.AnthropicStream(),
-        option_names=anthropic.OPTION_NAMES,
         demands=True,
         excludes_demand=("thinking",),
         counts_at="/messages/count_tokens",
@@ -348,6 +331,14 @@ def _tail(dialect: Dialect) -> Callable[[Raw | None, Raw | None], Raw]:
         return Raw(msgspec.json.encode(in_dialect({**asked, **bound}, dialect)))
 
     return tail
+
+
+_PROTOCOLS: Mapping[WireName, tuple[Callable[[Dialect, Mapping[str, str]], Wire], Mapping[str, str]]] = {
+    "openai": (_openai, {}),
+    "ollama": (_ollama, ollama.OPTION_NAMES),
+    "anthropic": (_anthropic, anthropic.OPTION_NAMES),
+}
+"""Each protocol, and its names for options."""
 
 
 def loosened(strictly: Wire) -> Wire:

@@ -26,7 +26,7 @@ from stages.wire.deltas import (
 )
 from stages.wire.faults import CALLS_LIMIT, Answer, malformed, reported_fault, too_many_calls_fault
 from stages.wire.openai.chat import arguments_text
-from stages.wire.sampling import Sampling, options
+from stages.wire.sampling import Sampling, head, options
 from stages.wire.valid import valid_history
 
 # Anthropic's Messages API: https://platform.claude.com/docs/en/api/messages.
@@ -89,18 +89,22 @@ OPTION_NAMES = {
 
 
 def request_head(
-    model: str, sampling: Sampling, system: str = "", *, cache: bool = False, body: Mapping[str, object] | None = None
+    model: str,
+    sampling: Sampling,
+    names: Mapping[str, str],
+    body: Mapping[str, object],
+    system: str = "",
+    *,
+    cache: bool = False,
 ) -> Raw:
     """The fields of a request before its messages; `system` is `system_text` of the history.
 
-    `cache` marks the system prompt for caching, and lets the server move a mark along the messages. `body` are further
-    fields. ValueError for options that the API lacks: it would refuse every request.
+    `cache` marks the system prompt for caching, and lets the server move a mark along the messages.
     """
     mark = {"cache_control": _Cache()} if cache else {}
     text = _TextBlock(text=system, cache_control=_Cache() if cache else UNSET)
     said = {"system": [text]} if system.strip() else {}
-    fields = {**(body or {}), **options(sampling, OPTION_NAMES), **sampling.extra, "model": model, **mark, **said}
-    return Raw(msgspec.json.encode(fields))
+    return head({**options(sampling, names), "model": model, **mark, **said}, body, sampling.extra)
 
 
 def system_text(history: History) -> str:

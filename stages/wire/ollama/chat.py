@@ -23,7 +23,7 @@ from stages.wire.deltas import (
 )
 from stages.wire.faults import CALLS_LIMIT, Answer, malformed, reported_fault, too_many_calls_fault
 from stages.wire.openai.chat import arguments_text
-from stages.wire.sampling import Sampling, options
+from stages.wire.sampling import Sampling, head, options
 from stages.wire.valid import valid_history
 
 # Ollama's own protocol, POST /api/chat: https://docs.ollama.com/api/chat.
@@ -53,7 +53,7 @@ OPTION_NAMES = {"max_tokens": "num_predict"}
 
 
 def request_head(
-    model: str, sampling: Sampling, num_ctx: int | None = None, body: Mapping[str, object] | None = None
+    model: str, sampling: Sampling, names: Mapping[str, str], body: Mapping[str, object], num_ctx: int | None
 ) -> Raw:
     """The fields of a request before its messages; those of `body` and `sampling.extra` are at the top level.
 
@@ -61,10 +61,10 @@ def request_head(
     prompts truncated silently.
     """
     context = {} if num_ctx is None else {"num_ctx": num_ctx}
-    further: dict[str, object] = {**(body or {}), **sampling.extra}
+    further = {**body, **sampling.extra}
     more = further.pop("options", {})
-    asked = {**context, **options(sampling, OPTION_NAMES), **(more if isinstance(more, dict) else {})}
-    return Raw(msgspec.json.encode({"model": model, "stream": False, **further, "options": asked}))
+    asked = {**context, **options(sampling, names), **(more if isinstance(more, dict) else {})}
+    return head({"model": model, "options": asked}, {}, {"stream": False, **further})
 
 
 def encode_history(history: History) -> tuple[_WireMessage, ...]:

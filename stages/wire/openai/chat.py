@@ -26,7 +26,7 @@ from stages.wire.deltas import (
     decoded_reply,
 )
 from stages.wire.faults import CALLS_LIMIT, Answer, malformed, reported_fault, too_many_calls_fault
-from stages.wire.sampling import Sampling, options
+from stages.wire.sampling import Sampling, head, options
 
 # The OpenAI chat completions protocol: https://platform.openai.com/docs/api-reference/chat.
 #
@@ -97,9 +97,9 @@ def encode_tools(tools: tuple[ToolSpec, ...]) -> Raw:
 _encode = msgspec.json.Encoder().encode
 
 
-def request_head(model: str, sampling: Sampling, body: Mapping[str, object] | None = None) -> Raw:
+def request_head(model: str, sampling: Sampling, names: Mapping[str, str], body: Mapping[str, object]) -> Raw:
     """The fields of a request before its messages; `body` are fields that the backend needs in every request."""
-    return Raw(_encode({**(body or {}), **options(sampling, {}), **sampling.extra, "model": model}))
+    return head({**options(sampling, names), "model": model}, body, sampling.extra)
 
 
 def encode_messages(messages: Iterable[Struct]) -> tuple[Raw, ...]:

@@ -67,8 +67,9 @@ def test_a_client_hears_of_an_option_that_the_backend_lacks_and_forge_refuses_it
     lacking = Dialect(option_names={"top_k": ""})
     passed = ServerRequest(protocol="chat", body=b'{"top_k":1,"x":2}', model="m", history=())
     assert adapted(passed, "", lacking) is passed
-    with pytest.raises(ValueError, match="top_k"):
-        wire(lacking).head("m", Sampling(top_k=1), ())
+    for dialect in (lacking, replace(lacking, wire="ollama")):
+        with pytest.raises(ValueError, match="top_k"):
+            wire(dialect).head("m", Sampling(top_k=1), ())
     assert b'"top_k":5' in bytes(wire(lacking).head("m", Sampling(extra={"top_k": 5}), ()))
 
 
