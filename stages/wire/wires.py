@@ -225,11 +225,11 @@ class Wire(Struct, frozen=True, kw_only=True):
     `stream` reads a streamed reply from its first byte; `stream_fields` request one.
 
     Differences between protocols, so that nobody tests for their names: `at_root`: `path` is below the server's root,
-    not below `/v1`. `lists_models`: servers list their models. `sets_context`: each request sets the size of the
-    context. `constraints` are the supported ways to constrain a reply. `strict`: tools and schemas are written in
-    OpenAI's strict subset. `demands`: a request can require a call, but not with the options `excludes_demand`.
-    `logprobs` are the fields that request log-probabilities; empty if there are none. `counts_at` is like `path`, for
-    token counts.
+    not below `/v1`. `json_lines`: a stream is lines of JSON instead of server-sent events. `lists_models`: servers list
+    their models. `sets_context`: each request sets the size of the context. `constraints` are the supported ways to
+    constrain a reply. `strict`: tools and schemas are written in OpenAI's strict subset. `demands`: a request can
+    require a call, but not with the options `excludes_demand`. `logprobs` are the fields that request
+    log-probabilities; empty if there are none. `counts_at` is like `path`, for token counts.
     """
 
     name: WireName
@@ -244,6 +244,7 @@ class Wire(Struct, frozen=True, kw_only=True):
     dialect: Dialect = Dialect()
     option_names: Mapping[str, str] = {}
     at_root: bool = False
+    json_lines: bool = False
     lists_models: bool = False
     sets_context: bool = False
     constraints: tuple[Constrain, ...] = ()
@@ -299,6 +300,7 @@ def _ollama(dialect: Dialect, names: Mapping[str, str]) -> Wire:
         decode=ollama.decode_reply,
         stream=ollama.OllamaStream(),
         at_root=True,
+        json_lines=True,
         sets_context=True,
         constraints=("format",),
     )

@@ -54,23 +54,18 @@ from stages.wire.server.streams import (
 # Tools of chat completions and the choice among them, read as a server.
 
 
-class _OfferedFunction(Struct):
+class _Offered(Struct):
     name: str
     description: str | None = None
     parameters: Raw = Raw(b"null")
-
-
-class _OfferedCustom(Struct):
-    name: str
-    description: str | None = None
 
 
 class SentTool(Struct):
     """A tool of any kind; unknown kinds have neither `function` nor `custom`."""
 
     type: str = "function"
-    function: _OfferedFunction | None = None
-    custom: _OfferedCustom | None = None
+    function: _Offered | None = None
+    custom: _Offered | None = None
 
 
 class _Named(Struct):
@@ -106,10 +101,10 @@ def decode_tools(tools: bytes) -> tuple[tuple[OfferedTool, ...], tuple[Foreign, 
     foreign: list[Foreign] = []
     for number, tool in enumerate(read_part(_tools, tools, "tools") or ()):
         at = f"tools[{number}]"
-        if (function := tool.function) is not None:
-            known.append(offered_tool(function.name, function.description, function.parameters, f"{at}.function"))
-        elif (custom := tool.custom) is not None:
-            known.append(offered_tool(custom.name, custom.description, None, f"{at}.custom"))
+        if (made := tool.function) is not None:
+            known.append(offered_tool(made.name, made.description, made.parameters, f"{at}.function"))
+        elif (made := tool.custom) is not None:
+            known.append(offered_tool(made.name, made.description, None, f"{at}.custom"))
         elif tool.type in ("function", "custom"):
             raise BadRequest("it is missing", f"{at}.{tool.type}")
         else:
