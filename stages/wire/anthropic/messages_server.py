@@ -1,6 +1,6 @@
 """The Messages API, as a server: requests read, replies written whole and as streams."""
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import Literal, Self, assert_never
 
 import msgspec
@@ -43,7 +43,7 @@ from stages.wire.server.streams import (
     close_block,
     event,
 )
-from stages.wire.valid import call_as_text, is_object
+from stages.wire.valid import call_as_text, is_object, paragraphs
 
 # Tools of Anthropic's API and the choice among them, read as a server.
 #
@@ -185,7 +185,7 @@ def _blocks_text(blocks: Sequence[SentBlock], at: str) -> str:
     for number, block in enumerate(blocks):
         if block.type != "text":
             raise BadRequest(f"it is {block.type[:50]!r}; it must be text", f"{at}[{number}].type")
-    return _paragraphs(_text(block, f"{at}[{number}]") for number, block in enumerate(blocks))
+    return paragraphs(_text(block, f"{at}[{number}]") for number, block in enumerate(blocks))
 
 
 def _text(block: SentBlock, at: str) -> str:
@@ -208,7 +208,7 @@ def _user(blocks: Sequence[SentBlock], at: str, *, fresh: bool) -> Iterator[Read
                 said.append(f"[{kind[:50]} left out]")
                 yield Foreign(at=here, kind=kind[:50], fate="refused" if fresh else "noted")
     if said or not blocks:
-        yield User(text=_paragraphs(said))
+        yield User(text=paragraphs(said))
 
 
 def _result(block: SentBlock, at: str) -> Iterator[ReadMessage]:
@@ -248,7 +248,7 @@ def _assistant(blocks: Sequence[SentBlock], at: str) -> Iterator[ReadMessage]:
             case kind:
                 yield Foreign(at=here, kind=kind[:50], fate="dropped")
     yield Assistant(
-        text=_paragraphs(said), reasoning=_paragraphs(thought), sealed=sealed_blocks(sealed), calls=tuple(calls)
+        text=paragraphs(said), reasoning=paragraphs(thought), sealed=sealed_blocks(sealed), calls=tuple(calls)
     )
 
 
@@ -256,10 +256,6 @@ def _call(block: SentBlock, at: str) -> ToolCall:
     if not block.name:
         raise BadRequest("it is missing", f"{at}.name")
     return ToolCall(id=block.id or "", name=block.name, arguments=arguments_text(block.input) or "{}")
-
-
-def _paragraphs(texts: Iterable[str]) -> str:
-    return "\n\n".join(filter(None, texts))
 
 
 _encode = msgspec.json.Encoder().encode
@@ -425,7 +421,7 @@ def _content(reply: Reply, sound: Sequence[bool], envelope: Envelope) -> list[ob
     """The blocks of the reply. `sound` tells for each call whether its arguments are an object."""
     ids = CallIds(envelope=envelope, prefix="toolu").of_all(reply.calls)
     told = [call_as_text(call) for call, fits in zip(reply.calls, sound, strict=True) if not fits]
-    text = "\n\n".join(filter(None, (reply.text, *told)))
+    text = paragraphs((reply.text, *told))
     uses = [
         {"type": "tool_use", "id": one, "name": call.name, "input": Raw((call.arguments or "{}").encode())}
         for call, one, fits in zip(reply.calls, ids, sound, strict=True)

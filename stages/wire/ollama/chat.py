@@ -24,7 +24,7 @@ from stages.wire.deltas import (
 from stages.wire.faults import CALLS_LIMIT, Answer, malformed, reported_fault, too_many_calls_fault
 from stages.wire.openai.chat import arguments_text
 from stages.wire.sampling import Sampling, head, options
-from stages.wire.valid import valid_history
+from stages.wire.valid import paragraphs, valid_history
 
 # Ollama's own protocol, POST /api/chat: https://docs.ollama.com/api/chat.
 #
@@ -70,7 +70,7 @@ def request_head(
 def encode_history(history: History) -> tuple[_WireMessage, ...]:
     """The messages of a request; system prompts become one message, damaged calls are repaired or turned into text."""
     texts = [message.text for message in history if isinstance(message, System)]
-    system = (_WireMessage(role="system", content="\n\n".join(filter(None, texts))),) if texts else ()
+    system = (_WireMessage(role="system", content=paragraphs(texts)),) if texts else ()
     return system + tuple(_message(message) for message in valid_history(history) if not isinstance(message, System))
 
 

@@ -52,6 +52,7 @@ from stages.wire.server.streams import (
     Events,
     event,
 )
+from stages.wire.valid import paragraphs
 
 # Tools of OpenAI's Responses and the choice among them, read as a server.
 #
@@ -265,8 +266,8 @@ def _call(item: SentItem, at: str, names: NamespacedTools, arguments: str) -> To
 def _joined(said: Sequence[Assistant]) -> Assistant:
     """The parts joined into one reply."""
     return Assistant(
-        text="\n\n".join(part.text for part in said if part.text),
-        reasoning="\n\n".join(part.reasoning for part in said if part.reasoning),
+        text=paragraphs(part.text for part in said),
+        reasoning=paragraphs(part.reasoning for part in said),
         calls=tuple(call for part in said for call in part.calls),
     )
 
