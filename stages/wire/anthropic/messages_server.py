@@ -22,7 +22,6 @@ from stages.wire.server.decoding import (
     distinct,
     last_reply,
     offered_tool,
-    read_history,
     read_part,
     sampling,
     schema_of,
@@ -166,14 +165,17 @@ def decode_history(messages: Sequence[SentMessage]) -> Iterator[ReadMessage]:
     picture in the user's last message. Earlier pictures are noted, so that the conversation can continue.
     """
     last = last_reply(messages, lambda message: message.role == "assistant")
+    names: dict[str, str] = {}
+    turn = 0
     for number, message in enumerate(messages):
         at = f"messages[{number}]"
         blocks = [SentBlock(type="text", text=message.content)] if isinstance(message.content, str) else message.content
         match message.role:
             case "user":
-                yield from _user(blocks, f"{at}.content", fresh=number > last)
+                yield from _user(blocks, f"{at}.content", turn, names, fresh=number > last)
             case "assistant":
-                yield from _assistant(blocks, f"{at}.content")
+                turn += 1
+                yield from _assistant(blocks, f"{at}.content", turn, names)
             case "system":
                 yield System(text=_blocks_text(blocks, f"{at}.content"))
             case _:
@@ -194,24 +196,26 @@ def _text(block: SentBlock, at: str) -> str:
     return block.text
 
 
-def _user(blocks: Sequence[SentBlock], at: str, *, fresh: bool) -> Iterator[ReadMessage]:
+def _user(
+    blocks: Sequence[SentBlock], at: str, turn: int, names: dict[str, str], *, fresh: bool
+) -> Iterator[ReadMessage]:
     """The results first, whatever precedes them: they answer the reply before this message."""
     said: list[str] = []
     for number, block in enumerate(blocks):
         here = f"{at}[{number}]"
         match block.type:
             case "tool_result":
-                yield from _result(block, here)
+                yield from _result(block, here, turn, names)
             case "text":
                 said.append(_text(block, here))
             case kind:
                 said.append(f"[{kind[:50]} left out]")
                 yield Foreign(at=here, kind=kind[:50], fate="refused" if fresh else "noted")
     if said or not blocks:
-        yield User(text=paragraphs(said))
+        yield User(text=paragraphs(said), turn=turn)
 
 
-def _result(block: SentBlock, at: str) -> Iterator[ReadMessage]:
+def _result(block: SentBlock, at: str, turn: int, names: dict[str, str]) -> Iterator[ReadMessage]:
     content = read_part(_parts, block.content, f"{at}.content")
     said = [content] if isinstance(content, str) else []
     for number, part in enumerate(content or () if not isinstance(content, str) else ()):
@@ -223,11 +227,12 @@ def _result(block: SentBlock, at: str) -> Iterator[ReadMessage]:
         else:
             said.append(f"[{part.type[:50]} left out]")
             yield Foreign(at=f"{at}.content[{number}]", kind=part.type[:50], fate="noted")
+    answered = block.tool_use_id or ""
     status: Status = "failed" if block.is_error else "succeeded"
-    yield Tool(call_id=block.tool_use_id or "", name="", text="\n".join(said), status=status)
+    yield Tool(call_id=answered, name=names.get(answered, ""), text="\n".join(said), status=status, turn=turn)
 
 
-def _assistant(blocks: Sequence[SentBlock], at: str) -> Iterator[ReadMessage]:
+def _assistant(blocks: Sequence[SentBlock], at: str, turn: int, names: dict[str, str]) -> Iterator[ReadMessage]:
     said: list[str] = []
     thought: list[str] = []
     sealed: list[bytes] = []
@@ -247,8 +252,13 @@ def _assistant(blocks: Sequence[SentBlock], at: str) -> Iterator[ReadMessage]:
                 calls.append(_call(block, here))
             case kind:
                 yield Foreign(at=here, kind=kind[:50], fate="dropped")
+    names.update((call.id, call.name) for call in calls)
     yield Assistant(
-        text=paragraphs(said), reasoning=paragraphs(thought), sealed=sealed_blocks(sealed), calls=tuple(calls)
+        text=paragraphs(said),
+        reasoning=paragraphs(thought),
+        sealed=sealed_blocks(sealed),
+        calls=tuple(calls),
+        turn=turn,
     )
 
 
@@ -348,7 +358,6 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
     if not asked.messages:
         raise BadRequest("it must hold at least one message", "messages")
     found = [*_system(asked.system), *decode_history(asked.messages)]
-    history, foreign = read_history(each for each in found if not isinstance(each, Reference))
     tools, other = decode_tools(asked.tools, {each.tool for each in found if isinstance(each, Reference)})
     choice = asked.tool_choice
     config = asked.output_config or _OutputConfig()
@@ -357,7 +366,7 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
         protocol="messages",
         body=body,
         model=asked.model,
-        history=history,
+        history=tuple(each for each in found if isinstance(each, System | User | Assistant | Tool)),
         tools=tools,
         choice=checked_choice(decode_choice(choice), tools),
         parallel=not (choice and choice.disable_parallel_tool_use),
@@ -366,7 +375,7 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
         usage_in_stream=True,
         format=_format(config.format, "output_config.format") or _format(asked.output_format, "output_format"),
         thinking=_thinking(asked.thinking, config.effort),
-        foreign=(*foreign, *other, *hosted),
+        foreign=(*(each for each in found if isinstance(each, Foreign)), *other, *hosted),
     )
 
 

@@ -8,7 +8,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from stages.effect import RawCall, Reply, Usage
-from stages.message import Assistant, Message, System, Tool, ToolCall, User
+from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
 from stages.wire.deltas import Ended
 from stages.wire.server.decoding import (
     BadRequest,
@@ -20,7 +20,6 @@ from stages.wire.server.decoding import (
     last_reply,
     offered_tool,
     openai_format,
-    read_history,
     read_part,
     sampling,
     texts_of,
@@ -175,30 +174,41 @@ _TEXTS = frozenset({"text", "refusal"})
 _ROLES = "system, developer, user, assistant, tool"
 
 
-def decode_history(messages: Sequence[SentMessage]) -> Iterator[Message | Foreign]:
-    """The messages, and the parts that are not text. BadRequest for an unknown role."""
+def decode_history(messages: Sequence[SentMessage]) -> tuple[History, tuple[Foreign, ...]]:
+    """The history, and the parts that are not text. BadRequest for an unknown role."""
     last = last_reply(messages, lambda message: message.role == "assistant")
+    names: dict[str, str] = {}
+    history: list[Message] = []
+    foreign: list[Foreign] = []
+    turn = 0
     for number, message in enumerate(messages):
+        turn += message.role == "assistant"
         content = message.content
         if isinstance(content, list):
             fresh = message.role == "user" and number > last
             content, other = texts_of(content, f"messages[{number}].content", _TEXTS, fresh=fresh)
-            yield from other
-        yield _message(message, content or "", number)
+            foreign += other
+        history.append(_message(message, content or "", turn, names, number))
+    return tuple(history), tuple(foreign)
 
 
-def _message(message: SentMessage, text: str, number: int) -> Message:
+def _message(message: SentMessage, text: str, turn: int, names: dict[str, str], number: int) -> Message:
+    """One message. `names` collects the called tools by call id, because results do not name them."""
     match message.role:
         case "system" | "developer":
             return System(text=text)
         case "user":
-            return User(text=text)
+            return User(text=text, turn=turn)
         case "assistant":
             calls = _calls(message, number) if message.tool_calls or message.function_call else ()
+            for call in calls:
+                names[call.id] = call.name
             thought = message.reasoning_content or message.reasoning or ""
-            return Assistant(text=text or message.refusal or "", reasoning=thought, calls=calls)
+            return Assistant(text=text or message.refusal or "", reasoning=thought, calls=calls, turn=turn)
         case "tool" | "function":
-            return Tool(call_id=message.tool_call_id or "", name=message.name or "", text=text)
+            answered = message.tool_call_id or ""
+            name = names.get(answered) or message.name or ""
+            return Tool(call_id=answered, name=name, text=text, turn=turn)
         case _:
             raise BadRequest(f"it is {message.role[:50]!r}; it must be one of {_ROLES}", f"messages[{number}].role")
 
@@ -284,7 +294,7 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
         raise BadRequest("it must hold at least one message", "messages")
     if asked.n is not None and asked.n < 1:
         raise BadRequest("it must be at least 1", "n")
-    history, foreign = read_history(decode_history(asked.messages))
+    history, foreign = decode_history(asked.messages)
     tools, other = decode_tools(asked.tools)
     newer = {} if asked.max_completion_tokens is None else {"max_tokens": "max_completion_tokens"}
     return ServerRequest(

@@ -22,7 +22,6 @@ from stages.wire.server.decoding import (
     last_reply,
     offered_tool,
     openai_format,
-    read_history,
     read_part,
     sampling,
     texts_of,
@@ -200,11 +199,15 @@ def decode_history(items: Sequence[SentItem], names: NamespacedTools) -> Iterato
     BadRequest for an unknown role, and for items without a required field.
     """
     last = last_reply(items, _is_said)
+    called: dict[str, str] = {}
     said: list[Assistant] = []
+    turn = 0
     for number, item in enumerate(items):
         at = f"input[{number}]"
         if _is_said(item):
-            said.append(_assistant(item, at, names))
+            turn += not said
+            said.append(_assistant(item, at, names, turn))
+            called.update((call.id, call.name) for call in said[-1].calls)
             if item.type == _REFERENCE:
                 yield Foreign(at=at, kind=_REFERENCE, fate="noted" if said[-1].text else "dropped")
             continue
@@ -216,11 +219,12 @@ def decode_history(items: Sequence[SentItem], names: NamespacedTools) -> Iterato
             case "message":
                 text, foreign = _words(item.content, f"{at}.content", fresh=(number > last))
                 yield from foreign
-                yield _message(item, text, at)
+                yield _message(item, text, turn, at)
             case "function_call_output" | "custom_tool_call_output":
                 text, foreign = _words(item.output, f"{at}.output", fresh=False)
                 yield from foreign
-                yield Tool(call_id=item.call_id or "", name=item.name or "", text=text)
+                answered = item.call_id or ""
+                yield Tool(call_id=answered, name=called.get(answered) or item.name or "", text=text, turn=turn)
             case "additional_tools":
                 pass  # read with the other tools
             case kind:
@@ -239,21 +243,23 @@ def _is_said(item: SentItem) -> bool:
     )
 
 
-def _assistant(item: SentItem, at: str, names: NamespacedTools) -> Assistant:
+def _assistant(item: SentItem, at: str, names: NamespacedTools, turn: int) -> Assistant:
     match item.type:
         case "function_call":
-            return Assistant(calls=(_call(item, at, names, arguments_text(item.arguments) or "{}"),))
+            return Assistant(calls=(_call(item, at, names, arguments_text(item.arguments) or "{}"),), turn=turn)
         case "custom_tool_call":
             given = as_arguments(read_part(_decode_text, item.input, f"{at}.input"))
-            return Assistant(calls=(_call(item, at, names, given),))
+            return Assistant(calls=(_call(item, at, names, given),), turn=turn)
         case "reasoning":
             own, _ = _words(item.content, f"{at}.content", fresh=False)
             summary, _ = _words(item.summary, f"{at}.summary", fresh=False)
-            return Assistant(reasoning=own or summary)
+            return Assistant(reasoning=own or summary, turn=turn)
         case "item_reference":
-            return Assistant(text="" if (item.id or "").startswith(_REASONING) else "[an earlier text left out]")
+            text = "" if (item.id or "").startswith(_REASONING) else "[an earlier text left out]"
+            return Assistant(text=text, turn=turn)
         case _:
-            return Assistant(text=_words(item.content, f"{at}.content", fresh=False)[0])
+            text, _ = _words(item.content, f"{at}.content", fresh=False)
+            return Assistant(text=text, turn=turn)
 
 
 def _call(item: SentItem, at: str, names: NamespacedTools, arguments: str) -> ToolCall:
@@ -269,13 +275,14 @@ def _joined(said: Sequence[Assistant]) -> Assistant:
         text=paragraphs(part.text for part in said),
         reasoning=paragraphs(part.reasoning for part in said),
         calls=tuple(call for part in said for call in part.calls),
+        turn=said[0].turn,
     )
 
 
-def _message(item: SentItem, text: str, at: str) -> System | User:
+def _message(item: SentItem, text: str, turn: int, at: str) -> System | User:
     match item.role:
         case "user":
-            return User(text=text)
+            return User(text=text, turn=turn)
         case "system" | "developer":
             return System(text=text)
         case None:
@@ -349,12 +356,12 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
     tools = named_tools(each for each in offers if isinstance(each, OfferedTool))
     names = names_of(tools)
     instructions = [System(text=asked.instructions)] if asked.instructions else []
-    history, foreign = read_history((*instructions, *decode_history(items, names)))
+    found = [*instructions, *decode_history(items, names)]
     return ServerRequest(
         protocol="responses",
         body=body,
         model=asked.model,
-        history=history,
+        history=tuple(each for each in found if isinstance(each, System | User | Assistant | Tool)),
         tools=tools,
         choice=checked_choice(decode_choice(asked.tool_choice, names), tools),
         parallel=asked.parallel_tool_calls is not False,
@@ -364,7 +371,7 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
         format=_format(asked.text.format if asked.text else None),
         thinking=Thinking(effort=(asked.reasoning.effort if asked.reasoning else None) or ""),
         logprobs=bool(asked.top_logprobs),
-        foreign=(*foreign, *(each for each in offers if isinstance(each, Foreign)), *_untold(asked)),
+        foreign=(*(each for each in (*found, *offers) if isinstance(each, Foreign)), *_untold(asked)),
     )
 
 

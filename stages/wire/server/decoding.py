@@ -9,7 +9,6 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from stages.message import Assistant, History, Message, System, Tool
 from stages.repair.decoding import decode, decode_unread, objects
 from stages.tool import ToolSpec
 from stages.wire.sampling import Sampling
@@ -155,25 +154,6 @@ class MessagePart(Struct):
     type: str
     text: str | None = None
     refusal: str | None = None
-
-
-def read_history(found: Iterable[Message | Foreign]) -> tuple[History, tuple[Foreign, ...]]:
-    """The messages, with turns counted by replies and results named after their calls; and the parts not modelled."""
-    history: list[Message] = []
-    foreign: list[Foreign] = []
-    names: dict[str, str] = {}
-    turn = 0
-    for each in found:
-        if isinstance(each, Foreign):
-            foreign.append(each)
-            continue
-        if isinstance(each, Assistant):
-            turn += 1
-            names.update((call.id, call.name) for call in each.calls)
-        elif isinstance(each, Tool):
-            each = replace(each, name=names.get(each.call_id) or each.name)  # noqa: PLW2901 - the same result, named
-        history.append(each if isinstance(each, System) else replace(each, turn=turn))
-    return tuple(history), tuple(foreign)
 
 
 def last_reply(items: Sequence[T], is_reply: Callable[[T], bool]) -> int:
