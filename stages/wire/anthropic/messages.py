@@ -232,7 +232,7 @@ def _pieces_of(answer: _Answer, body: bytes) -> StreamRead:
     stream = _counted(AnthropicStream(stop_reason=answer.stop_reason or ""), answer.usage)
     pieces: list[Piece | Fault] = []
     for number, block in enumerate(answer.content):
-        stream, begun = _started(stream, number, block)
+        stream, begun = _started(stream, number, block, whole=True)
         stream, ended = _stopped(stream)
         pieces += begun + ended
     return (*pieces, _ended(stream))
@@ -353,9 +353,9 @@ def _counted(stream: _S, usage: AnthropicUsage | None) -> _S:
     return replace(stream, usage=replace(stream.usage or AnthropicUsage(), **given))
 
 
-def _started(stream: _S, index: int, given: Raw) -> tuple[_S, StreamRead]:
+def _started(stream: _S, index: int, given: Raw, *, whole: bool = False) -> tuple[_S, StreamRead]:
     block = decode(block_decoder, bytes(given))
-    if block.type == "redacted_thinking" or block.signature:
+    if block.type == "redacted_thinking" or (whole and block.type == "thinking"):
         if len(stream.sealed) == _BLOCKS_LIMIT:
             said = f"the reply has more than {_BLOCKS_LIMIT} thinking blocks"
             return stream, (Fault(kind="too_large", detail=said),)

@@ -281,7 +281,7 @@ def usage_of(usage: OpenAIUsage | None) -> Usage | None:
 # Streams of chat completions: https://platform.openai.com/docs/api-reference/chat-streaming.
 
 CALL_NAME_LIMIT = 1024
-"""Maximum characters of a name: it is reported again each time it grows."""
+"""Maximum characters of a name that grows: it is reported again each time."""
 
 
 class _Open(Struct, frozen=True, kw_only=True):
@@ -347,7 +347,7 @@ def _called(stream: _S, call: _Call) -> tuple[_S, StreamRead]:
         return stream, (too_many_calls_fault(),)
     known = stream.calls[at] if at < len(stream.calls) else None
     opened = _opened(known, call, function.name or "")
-    if len(opened.name) > CALL_NAME_LIMIT:
+    if known is not None and len(opened.name) > CALL_NAME_LIMIT:
         return stream, (
             Fault(kind="too_large", detail=f"a tool call's name has more than {CALL_NAME_LIMIT} characters"),
         )
