@@ -17,10 +17,10 @@ from stages.schema import SchemaTarget
 from stages.state import MAIN, Asked, Folded, Held, Memo, Prepared, Prompt, State, Written
 from stages.tokens import length
 from stages.tool import ToolSpec
-from stages.wire import prompted, valid, wires
+from stages.wire import prompted, tool_schemas, valid
 from stages.wire.target import Target
-from stages.wire.tool_schemas import ToolSchemas, call_schema, compiled_schemas
-from stages.wire.wires import Branch, Wire, loosened
+from stages.wire.tool_schemas import Branch, ToolSchemas, call_schema, compiled_schemas
+from stages.wire.wires import Wire, loosened
 
 _MAIN = Target()
 
@@ -195,7 +195,7 @@ def _tail(rules: Rules, target: Target) -> _Tail:
 def _tail_of_summary(rules: Rules, target: Target) -> Raw:
     """The end of a request for words. The tools stay in it, for they stand at the beginning of the prompt."""
     if target.mode == "constrained":
-        return target.wire.tail(None, wires.SUMMARY_SCHEMA)
+        return target.wire.tail(None, tool_schemas.SUMMARY_SCHEMA)
     return target.wire.tail(_tools(rules, target) if target.mode == "native" else None, None)
 
 
@@ -211,10 +211,10 @@ def _constraint(rules: Rules, wire: Wire, form: prompted.Form, schemas: ToolSche
     def end(now: Offer) -> Raw:
         words = now.words or form.answers in now.names
         if words and form.name == "list" and not {*now.names} - {form.answers}:
-            return wire.tail(None, wires.answer_alone(wrapped=wire.strict))
+            return wire.tail(None, tool_schemas.answer_alone(wrapped=wire.strict))
         calls = [schema_of(tool) for tool in now.tools or rules.tools if tool.name != form.answers]
         if form.name == "list":
-            return wire.tail(None, wires.list_of(calls, words=words, wrapped=wire.strict))
-        return wire.tail(None, wires.one_of(calls, wrapped=wire.strict))
+            return wire.tail(None, tool_schemas.list_of(calls, words=words, wrapped=wire.strict))
+        return wire.tail(None, tool_schemas.one_of(calls, wrapped=wire.strict))
 
     return end

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
 
 from forge.backends.address import address_parts, spelt_out
 from forge.errors import ForgeError
@@ -170,32 +169,19 @@ def given_profile(given: Profile | Path | str | None) -> Profile | None:
 # Sampling options recommended by a model's makers: a table looked up by model name, never guessed.
 
 
-class _Row(Struct, forbid_unknown_fields=True):
+class _Row(Sampling, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Models with the same recommendation. `thinks`: they reason before answering.
 
     `thinking` are parameters for their chat template.
     """
 
     names: tuple[str, ...]
-    temperature: float
-    top_p: float | UnsetType = UNSET
-    top_k: int | UnsetType = UNSET
-    min_p: float | UnsetType = UNSET
-    repeat_penalty: float | UnsetType = UNSET
-    presence_penalty: float | UnsetType = UNSET
     thinks: bool = False
-    thinking: dict[str, str | bool] = {}
+    thinking: Mapping[str, str | bool] = {}
 
     def sampling(self) -> Sampling:
-        return Sampling(
-            temperature=self.temperature,
-            top_p=self.top_p,
-            top_k=self.top_k,
-            min_p=self.min_p,
-            repeat_penalty=self.repeat_penalty,
-            presence_penalty=self.presence_penalty,
-            extra={"chat_template_kwargs": self.thinking} if self.thinking else {},
-        )
+        options = {name: getattr(self, name) for name in Sampling.__struct_fields__}
+        return Sampling(**{**options, "extra": {"chat_template_kwargs": self.thinking} if self.thinking else {}})
 
 
 def known_sampling(model: str) -> Sampling | None:

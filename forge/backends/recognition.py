@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from forge.backends.credentials import origin
 from forge.backends.endpoints import ListedModel, ModelList, OllamaModel, Props, ServerVersion, StudioModelList
 from forge.backends.profile import Profile, named_profile, names
-from forge.backends.questions import KNOCK, LOADING, ServerAnswer, ask
+from forge.backends.questions import KNOCK, LOADING, ask
 from forge.errors import BackendError
 
 ServerKind = Literal["llama-server", "vllm", "ollama", "lm-studio", "openai", "openai-compatible"]
@@ -133,19 +133,13 @@ def addressed(url: str) -> Profile | None:
     return next((profile for profile in profiles if origin(profile.url) == meant), None)
 
 
-async def ask_about(
-    client: httpx.AsyncClient, base: str, *, props: bool, seconds: float = KNOCK, loading: float = LOADING
-) -> About:
+async def ask_about(client: httpx.AsyncClient, base: str, *, props: bool, loading: float = LOADING) -> About:
     """Ask a chat completions server about itself; `base` is its address with `/v1`, `props` also asks llama.cpp's.
 
-    `seconds` and `loading` are those of `ask`, and so are the exceptions.
+    `loading` is that of `ask`, and so are the exceptions.
     """
-
-    async def answer(url: str) -> ServerAnswer:
-        return await ask(client, url, seconds=seconds, loading=loading)
-
-    said = (await answer(base.removesuffix("/v1") + "/props")).read(Props) if props else None
-    return About(props=said, models=(await answer(base + "/models")).read(ModelList))
+    said = (await ask(client, base.removesuffix("/v1") + "/props", loading=loading)).read(Props) if props else None
+    return About(props=said, models=(await ask(client, base + "/models", loading=loading)).read(ModelList))
 
 
 _T = TypeVar("_T")

@@ -15,7 +15,7 @@ from forge.proxy.upstream import Heard, Post, Refusal, Whole
 from stages.effect import Fault, Replied, Reply, Undelivered
 from stages.wire.deltas import Ended, Piece, ReasoningDelta, gather_reply, reply_pieces
 from stages.wire.server.errors import RequestError, WireAnswer
-from stages.wire.server.streams import Events, Passed
+from stages.wire.server.streams import Events
 
 
 async def answer(exchange: Exchange, sink: "Sink", notes: Notes) -> None:
@@ -94,9 +94,9 @@ class WholeAnswer:
 
     async def pass_on(self, exchange: Exchange, got: Whole) -> None:
         """Use the backend's bytes if they are in the client's protocol and complete."""
-        passed = exchange.wire.passed if exchange.same and got.raw else None
         bare = exchange.strips and bool(got.reply.reasoning)
-        if passed is not None and not bare and (exchange.unmodelled or passed(exchange.envelope).takes(got.raw)):
+        same = exchange.same and bool(got.raw) and not bare
+        if same and (exchange.unmodelled or exchange.wire.events(exchange.envelope).takes(got.raw)):
             self._answer = WireAnswer(body=got.raw)
         else:
             await self.tell(exchange, got.reply)
@@ -138,10 +138,9 @@ class StreamedAnswer:
         # The backend's own events, to the end.
         self._as_it_is = exchange.same and exchange.unmodelled
         self._strips = exchange.strips
-        same = exchange.same and not self._strips
-        self._passed = exchange.wire.passed(exchange.envelope) if same and exchange.wire.passed else None
-        """The state of passing events on; None once forge writes them."""
-        self._own = exchange.wire.events(exchange.envelope)
+        self._events = exchange.wire.events(exchange.envelope)
+        self._passing = exchange.same and not self._strips
+        """Whether the backend's events are passed on; never again once forge has written one."""
         self._bytes = False
         """Whether bytes of the backend were sent."""
         self._cut = False
@@ -200,7 +199,7 @@ class StreamedAnswer:
     async def fail(self, error: RequestError, answer: WireAnswer) -> None:
         """End with the error, as an event, or as the answer if the stream has not begun."""
         if self._out.begun:
-            await self._write(self._events().fail(error))
+            await self._write(self._events.fail(error))
             await self._out.end()
         else:
             await self._out.answer(answer)
@@ -211,12 +210,11 @@ class StreamedAnswer:
 
     async def ping(self) -> None:
         """Send a keep-alive event."""
-        events = self._events()
-        after, event = events.ping()
+        after, event = self._events.ping()
         if self._as_it_is:
             event = _PING
-        elif after is not events:
-            self._take_over(after)
+        elif after is not self._events:
+            self._events, self._passing = after, False
         await self._write(event)
 
     async def _show(self, shown: Sequence[Heard]) -> None:
@@ -225,12 +223,12 @@ class StreamedAnswer:
             return
         self._bytes = self._bytes or any(heard.raw for heard in shown)
         as_it_is = self._as_it_is and self._bytes
-        passed = None if self._passed is None or as_it_is else _passed_on(self._passed, shown)
+        passed = _passed_on(self._events, shown) if self._passing and not as_it_is else None
         if passed is None and not as_it_is:
             pieces = (piece for heard in shown for piece in heard.pieces if not isinstance(piece, Fault))
             await self._say(tuple(pieces))
             return
-        self._passed = passed or self._passed
+        self._events = passed or self._events
         raw = b"".join(heard.raw for heard in shown)
         self._cut = not raw.endswith((b"\n\n", b"\n\r\n"))
         await self._out.stream()
@@ -238,12 +236,12 @@ class StreamedAnswer:
 
     async def _say(self, pieces: tuple[Piece, ...]) -> None:
         """Send pieces as events written by forge."""
-        events, written = self._events(), list[bytes]()
+        events, written = self._events, list[bytes]()
         told: Iterable[Piece] = filter(None, map(_without_reasoning, pieces)) if self._strips else pieces
         for piece in told:
             events, data = events.advance(piece)
             written.append(data)
-        self._take_over(events)
+        self._events, self._passing = events, False
         await self._write(b"".join(written))
 
     async def _write(self, own: bytes) -> None:
@@ -253,25 +251,17 @@ class StreamedAnswer:
             apart, self._cut = b"\n\n" * self._cut, False
             await self._out.write(apart + own)
 
-    def _events(self) -> Events:
-        """The writer of forge's events at this point of the stream."""
-        return self._own if self._passed is None else self._passed.go_on()
 
-    def _take_over(self, events: Events) -> None:
-        """Let forge write all events from now on."""
-        self._passed, self._own = None, events
-
-
-def _passed_on(passed: Passed, shown: Sequence[Heard]) -> Passed | None:
+def _passed_on(events: Events, shown: Sequence[Heard]) -> Events | None:
     """The state after these events; None if clients would not accept all of them unchanged."""
     for heard in shown:
-        passed, fits = passed.advance(heard.raw)
+        events, fits = events.pass_on(heard.raw)
         ended = any(isinstance(piece, Ended) for piece in heard.pieces)
         # Pieces without bytes come from a reply that was not streamed, or from the end of the stream.
-        lacks = not passed.over if ended else bool(heard.pieces) and not heard.raw
+        lacks = not events.over if ended else bool(heard.pieces) and not heard.raw
         if lacks or not fits:
             return None
-    return passed
+    return events
 
 
 def _without_reasoning(piece: Piece) -> Piece | None:

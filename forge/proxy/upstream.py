@@ -150,7 +150,7 @@ _LINE = re.compile(rb"^(?:data)?:", re.MULTILINE)
 
 
 class Hearing:
-    """Chunks in, events out. An answer that begins with `{` is a whole reply, except for Ollama's lines."""
+    """Chunks in, events out. An answer that begins with `{` is a whole reply, except for lines of JSON."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire, self._decoder, self._cutter = wire, wire.stream, EventCutter()
@@ -162,12 +162,12 @@ class Hearing:
         if not self._begun:
             chunk = chunk.lstrip()
             self._begun = bool(chunk)
-            self._whole = [] if chunk.startswith(b"{") and self._wire.name != "ollama" else None
+            self._whole = [] if chunk.startswith(b"{") and not self._wire.json_lines else None
         if self._whole is not None:
             self._whole.append(chunk)
             return
-        # Ollama's events are lines, and no client is sent them unchanged.
-        for raw in chunk.splitlines(keepends=True) if self._wire.name == "ollama" else self._cutter.cut(chunk):
+        # No client is sent lines of JSON unchanged.
+        for raw in chunk.splitlines(keepends=True) if self._wire.json_lines else self._cutter.cut(chunk):
             yield self._heard(raw)
 
     def end(self) -> Iterable[Heard | Refusal]:

@@ -263,7 +263,7 @@ def _constraint(tail: Raw) -> Json:
 
 
 def _branches(schema: Json) -> Iterator[tuple[str, Json]]:
-    """The calls in the schema, at any depth: objects with a constant `tool`, and `args` (`wires.branch`)."""
+    """The calls in the schema, at any depth: objects with a constant `tool`, and `args` (`tool_schemas.branch`)."""
     stack = [schema]
     while stack:
         match stack.pop():

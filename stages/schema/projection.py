@@ -365,7 +365,7 @@ def _default(part: Json) -> Json:
 # that may be null; `coerce` removes such a null again. This projection starts from the one for llama.cpp.
 
 _DEEPEST = 8
-"""Maximum depth of objects: the API's limit is 10, and the arguments are inside two (`wires.branch`)."""
+"""Maximum depth of objects: the API's limit is 10, and the arguments are inside two (`tool_schemas.branch`)."""
 
 _MOST_MEMBERS = 5000
 _MOST_VALUES = 1000

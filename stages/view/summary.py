@@ -16,7 +16,7 @@ from stages.reasoning import split_reasoning
 from stages.state import MAIN, Ledger, Ready, State, SummaryOrder
 from stages.tokens import length
 from stages.view.recall import with_compaction
-from stages.wire import wires
+from stages.wire import tool_schemas
 
 SUMMARY = "summary"
 """The target of a request to the backend's model for summaries, if it has one."""
@@ -113,7 +113,7 @@ def _taken(old: History) -> History:
 
 def summarized(state: State, order: SummaryOrder, reply: Reply) -> State:
     """The state with the summary in place of the messages that it covers, or with the reason why it is unusable."""
-    text = wires.decode_summary(split_reasoning(reply.text)[1].strip()).strip()
+    text = tool_schemas.decode_summary(split_reasoning(reply.text)[1].strip()).strip()
     old, rest = state.history[: order.messages], state.history[order.messages :]
     gone = _taken(old)
     if problem := _problem(reply, text, gone, order):

@@ -1,7 +1,7 @@
 """Deltas: the increments of a streamed reply, and how the wires' decoders read them from bytes."""
 
-from collections.abc import Iterable
-from typing import Self, assert_never
+from collections.abc import Callable, Iterable
+from typing import Self, TypeVar, assert_never
 
 import msgspec
 from msgspec import Struct
@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from stages import reasoning
 from stages.effect import Fault, RawCall, Reply, TokenProbability, Usage
-from stages.wire.faults import malformed, too_many_objects
+from stages.repair.decoding import decode
+from stages.wire.faults import Answer, malformed, reported_fault, too_many_objects
 
 # For observers: the state only sees the whole reply.
 
@@ -178,9 +179,10 @@ class Lines(Struct, frozen=True, kw_only=True):
             chunk = chunk[1:]
         lines = chunk.splitlines()
         rest = b"" if chunk.endswith((b"\n", b"\r")) or not lines else lines.pop()
-        kept = type(self)(held=appended(() if lines else self.held, rest), returned=chunk.endswith(b"\r"))
+        returned = chunk.endswith(b"\r")
         if not lines:
-            return kept, ()
+            return type(self)(held=appended(self.held, rest), returned=returned), ()
+        kept = type(self)(held=(rest,) if rest else (), returned=returned)
         return kept, (b"".join((*self.held, lines[0])), *lines[1:])
 
     def finish(self) -> tuple[bytes, ...]:
@@ -221,6 +223,27 @@ StreamRead = tuple[Piece | Fault, ...]
 
 LINE_LIMIT = 16 * 1024 * 1024
 """Maximum bytes of one line of a stream: a server may send the whole reply in one."""
+
+
+_A = TypeVar("_A", bound=Answer)
+
+
+def decoded_reply(
+    decoder: msgspec.json.Decoder[_A], body: bytes, kind: str, pieces_of: Callable[[_A, bytes], StreamRead]
+) -> Reply | Fault:
+    """The reply in a whole answer, as `pieces_of` reads it; a Fault if the body is not an answer of this `kind`.
+
+    A whole answer is read by the functions that read the protocol's streams, so that both give the same reply.
+    """
+    if (fault := too_many_objects(body)) is not None:
+        return fault
+    try:
+        answer = decode(decoder, body)
+        if bytes(answer.error) != b"null":
+            return reported_fault(answer.error)
+        return gather_reply(pieces_of(answer, body))
+    except msgspec.DecodeError as error:
+        return malformed(f"the server's answer is not {kind}: {error}", body)
 
 
 class Decoder(Struct, frozen=True, kw_only=True):

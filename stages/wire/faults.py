@@ -1,14 +1,12 @@
 """Faults in a server's answer: errors reported under status 200 or in a stream, and prompts that are too long."""
 
 import re
-from collections.abc import Callable
-from typing import TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
 
 from stages._later import LazyPattern
-from stages.effect import Fault, Reply
+from stages.effect import Fault
 from stages.repair.decoding import decode
 
 BODY_KEPT = 2000
@@ -60,23 +58,6 @@ class Answer(Struct):
     """An answer of any protocol, or an event of its stream: it may report an error, under whatever status."""
 
     error: Raw = Raw(b"null")
-
-
-_A = TypeVar("_A", bound=Answer)
-
-
-def decoded_reply(
-    decoder: msgspec.json.Decoder[_A], body: bytes, kind: str, reply_of: Callable[[_A, bytes], Reply | Fault]
-) -> Reply | Fault:
-    """The reply that `reply_of` makes of the decoded body; a Fault if the body is not an answer of this `kind`."""
-    if (fault := too_many_objects(body)) is not None:
-        return fault
-    try:
-        answer = decode(decoder, body)
-        reply = reply_of(answer, body) if bytes(answer.error) == b"null" else reported_fault(answer.error)
-    except msgspec.DecodeError as error:
-        return malformed(f"the server's answer is not {kind}: {error}", body)
-    return too_many_calls_fault() if isinstance(reply, Reply) and len(reply.calls) > CALLS_LIMIT else reply
 
 
 def too_many_calls_fault() -> Fault:

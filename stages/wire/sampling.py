@@ -1,9 +1,10 @@
 """Sampling: the options of one request, the same for every backend; each wire writes them under its own names."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Self, TypeAlias
 
-from msgspec import UNSET, Meta, UnsetType
+import msgspec
+from msgspec import UNSET, Meta, Raw, UnsetType
 from msgspec.structs import asdict, replace
 
 from stages.options import Fraction, OptionError, Options, Tokens
@@ -60,12 +61,6 @@ class Sampling(Options, frozen=True, kw_only=True):
         return replace(base, **{**given, "extra": {**base.extra, **self.extra}})
 
 
-def refuse_foreign(given: Iterable[str], names: Mapping[str, str]) -> None:
-    """ValueError for options that the backend does not have."""
-    if foreign := [name for name in given if names.get(name) == ""]:
-        raise ValueError(f"it has no {', '.join(foreign)}; leave it out of the sampling options")
-
-
 def options(sampling: Sampling, names: Mapping[str, str]) -> dict[str, object]:
     """The options that are set, under the backend's names, without `extra`.
 
@@ -74,5 +69,11 @@ def options(sampling: Sampling, names: Mapping[str, str]) -> dict[str, object]:
     given = {**asdict(sampling), "max_tokens": sampling.limit}
     del given["extra"]
     given = {name: value for name, value in given.items() if value is not UNSET}
-    refuse_foreign(given, names)
+    if foreign := [name for name in given if names.get(name) == ""]:
+        raise ValueError(f"it has no {', '.join(foreign)}; leave it out of the sampling options")
     return {names.get(name, name): value for name, value in given.items()}
+
+
+def head(fields: Mapping[str, object], body: Mapping[str, object], extra: Mapping[str, object]) -> Raw:
+    """These fields of a request, those of a backend's `body` that are not among them, and `extra`, as JSON."""
+    return Raw(msgspec.json.encode({**fields, **{n: v for n, v in body.items() if n not in fields}, **extra}))

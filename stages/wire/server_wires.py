@@ -5,27 +5,17 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from stages.effect import Reply
-from stages.wire.anthropic.messages_server import decode_request as decode_messages_request
-from stages.wire.anthropic.messages_server import encode_error as encode_anthropic_error
-from stages.wire.anthropic.messages_server import encode_reply as encode_message
-from stages.wire.anthropic.messages_server import message_events, passed_message
-from stages.wire.openai.chat_server import completion_events, passed_chat
-from stages.wire.openai.chat_server import decode_request as decode_chat_request
-from stages.wire.openai.chat_server import encode_error as encode_openai_error
-from stages.wire.openai.chat_server import encode_reply as encode_chat_reply
-from stages.wire.openai.responses_server import decode_request as decode_responses_request
-from stages.wire.openai.responses_server import encode_reply as encode_response
-from stages.wire.openai.responses_server import response_events
+from stages.wire.anthropic import messages_server
+from stages.wire.openai import chat_server, responses_server
 from stages.wire.server.errors import RequestError, WireAnswer
 from stages.wire.server.request import ServerProtocol, ServerRequest
-from stages.wire.server.streams import Envelope, Events, Passed
+from stages.wire.server.streams import Envelope, Events
 
 
 class ServerWire(Struct, frozen=True, kw_only=True):
     """A protocol's server codec. `path` is where requests arrive, below `/v1`.
 
-    `prefix` begins the ids of its answers; the server adds the rest, which must be unique. `passed` starts passing on
-    an answer that a backend wrote in this protocol; None if no backend speaks it.
+    `prefix` begins the ids of its answers; the server adds the rest, which must be unique.
     """
 
     name: ServerProtocol
@@ -35,37 +25,34 @@ class ServerWire(Struct, frozen=True, kw_only=True):
     encode_reply: Callable[[Reply, Envelope], bytes]
     encode_error: Callable[[RequestError], WireAnswer]
     events: Callable[[Envelope], Events]
-    passed: Callable[[Envelope], Passed] | None = None
 
 
 CHAT = ServerWire(
     name="chat",
     path="/chat/completions",
     prefix="chatcmpl-",
-    decode_request=decode_chat_request,
-    encode_reply=encode_chat_reply,
-    encode_error=encode_openai_error,
-    events=completion_events,
-    passed=passed_chat,
+    decode_request=chat_server.decode_request,
+    encode_reply=chat_server.encode_reply,
+    encode_error=chat_server.encode_error,
+    events=chat_server.completion_events,
 )
 
 RESPONSES = ServerWire(
     name="responses",
     path="/responses",
     prefix="resp_",
-    decode_request=decode_responses_request,
-    encode_reply=encode_response,
-    encode_error=encode_openai_error,
-    events=response_events,
+    decode_request=responses_server.decode_request,
+    encode_reply=responses_server.encode_reply,
+    encode_error=chat_server.encode_error,
+    events=responses_server.response_events,
 )
 
 MESSAGES = ServerWire(
     name="messages",
     path="/messages",
     prefix="msg_",
-    decode_request=decode_messages_request,
-    encode_reply=encode_message,
-    encode_error=encode_anthropic_error,
-    events=message_events,
-    passed=passed_message,
+    decode_request=messages_server.decode_request,
+    encode_reply=messages_server.encode_reply,
+    encode_error=messages_server.encode_error,
+    events=messages_server.message_events,
 )

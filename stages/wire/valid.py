@@ -5,7 +5,7 @@ with a reply is the end of the result for the whole.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 import msgspec
@@ -148,9 +148,9 @@ def _joined(before: Message, message: Message) -> Message | None:
     """The two as one message; None if they stay separate."""
     match before, message:
         case (System(), System()) | (User(), User()) | (Tool(), User()):
-            return _with_text(before, _paragraphs(before.text, message.text))
+            return _with_text(before, paragraphs((before.text, message.text)))
         case Assistant(calls=()), Assistant():
-            return _with_text(message, _paragraphs(before.text, message.text))
+            return _with_text(message, paragraphs((before.text, message.text)))
         case _:
             return None
 
@@ -163,5 +163,6 @@ def _with_text(message: Message, text: str) -> Message:
             assert_never(message)
 
 
-def _paragraphs(*texts: str) -> str:
+def paragraphs(texts: Iterable[str]) -> str:
+    """The texts that are not empty, with blank lines between them."""
     return "\n\n".join(filter(None, texts))

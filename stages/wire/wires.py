@@ -10,14 +10,13 @@ from msgspec.structs import replace
 
 from stages.effect import Fault, Reply, Request
 from stages.message import History
-from stages.repair.decoding import decode_or
 from stages.tool import ToolSpec
 from stages.wire import valid
 from stages.wire.anthropic import messages as anthropic
 from stages.wire.deltas import Decoder
 from stages.wire.ollama import chat as ollama
 from stages.wire.openai import chat as openai
-from stages.wire.sampling import Sampling, refuse_foreign
+from stages.wire.sampling import Sampling
 
 _T = TypeVar("_T")
 
@@ -27,8 +26,6 @@ ToolChoice = Literal["none", "required", "named"]
 `none`: forge never sends one, because the backend refuses or ignores it, or its behaviour is unknown.
 """
 
-# Constrained replies: the JSON Schema of the allowed replies, for servers with constrained decoding.
-
 Constrain = Literal["none", "json_schema", "strict", "json_object", "format", "structured_outputs", "guided_json"]
 """How a backend is asked to constrain a reply to a JSON Schema.
 
@@ -36,91 +33,6 @@ Constrain = Literal["none", "json_schema", "strict", "json_object", "format", "s
 schema beside the type, for llama-cpp-python's server. `format` is Ollama's field; `structured_outputs` is vLLM's since
 version 0.11, `guided_json` its older one.
 """
-
-Branch = tuple[bytes, Mapping[str, object]]
-"""The schema of one tool's call, and the definitions that it refers to."""
-
-
-def branch(tool: ToolSpec, parameters: Raw) -> Branch:
-    """The schema of one tool's call, and the definitions that it refers to, prefixed with the tool's name.
-
-    `parameters` is the part of the tool's schema that the backend's grammar supports. Made once per workflow.
-    """
-    schema = msgspec.json.decode(parameters, type=dict[str, object])
-    definitions = schema.pop("$defs", {})
-    prefix = f"#/$defs/{tool.name}."
-    call: dict[str, object] = {
-        "type": "object",
-        "properties": {"tool": {"const": tool.name}, "args": _moved(schema, prefix)},
-        "required": ["tool", "args"],
-        "additionalProperties": False,
-    }
-    moved = definitions.items() if isinstance(definitions, dict) else ()
-    return msgspec.json.encode(call), {f"{tool.name}.{name}": _moved(value, prefix) for name, value in moved}
-
-
-def _moved(schema: object, prefix: str) -> object:
-    """The schema with its local references pointing to the renamed definitions."""
-    match schema:
-        case dict():
-            return {key: _reference(key, value, prefix) for key, value in schema.items()}
-        case list():
-            return [_moved(item, prefix) for item in schema]
-        case _:
-            return schema
-
-
-def _reference(key: str, value: object, prefix: str) -> object:
-    if key == "$ref" and isinstance(value, str):
-        return value.replace("#/$defs/", prefix, 1)
-    return _moved(value, prefix)
-
-
-def one_of(branches: list[Branch], *, wrapped: bool = False) -> Raw:
-    """The schema of a reply that is one of these calls; `wrapped`: inside an object, as its member `call`."""
-    return _reply([call for call, _ in branches], branches, wrapped=wrapped)
-
-
-_MAX_LISTED = 8
-"""Maximum number of calls in a list: a small model that repeats itself would never end it."""
-
-
-def list_of(branches: list[Branch], *, words: bool, wrapped: bool = False) -> Raw:
-    """The schema of a reply that is one of these calls or a list of them; with `words`, or an object with an answer.
-
-    A single call needs no list: a model that begins with a brace means a call as often as an answer. If only an answer
-    could follow, it would claim to have done what it has not.
-    """
-    # Not every strict mode supports bounds on arrays.
-    bounds = b"" if wrapped else b',"minItems":1,"maxItems":%d' % _MAX_LISTED
-    calls = b'{"type":"array","items":%b%b}' % (_CALL, bounds)
-    each: Branch = (b"", {"call": Raw(_any_of([call for call, _ in branches]))})
-    alternatives = [calls, _CALL, _ANSWER] if words else [calls, _CALL]
-    return _reply(alternatives, [*branches, each], wrapped=wrapped)
-
-
-_CALL = b'{"$ref":"#/$defs/call"}'
-_ANSWER = (
-    b'{"type":"object","properties":{"answer":{"type":"string"}},"required":["answer"],"additionalProperties":false}'
-)
-
-
-def answer_alone(*, wrapped: bool = False) -> Raw:
-    """The schema of a reply that is a text answer."""
-    return _reply([_ANSWER], [], wrapped=wrapped)
-
-
-def _reply(alternatives: list[bytes], branches: list[Branch], *, wrapped: bool) -> Raw:
-    definitions = {name: value for _, defined in branches for name, value in defined.items()}
-    reply = _any_of(alternatives)[1:-1]
-    if wrapped:
-        rest = b'},"required":["call"],"additionalProperties":false'
-        reply = b'"type":"object","properties":{"call":{' + reply + b"}" + rest
-    return Raw(b"{" + reply + (b',"$defs":' + msgspec.json.encode(definitions) if definitions else b"") + b"}")
-
-
-def _any_of(schemas: list[bytes]) -> bytes:
-    return b'{"anyOf":[' + b",".join(schemas) + b"]}"
 
 
 def field(schema: Raw, constrain: Constrain) -> dict[str, object]:
@@ -143,29 +55,6 @@ def field(schema: Raw, constrain: Constrain) -> dict[str, object]:
             raise ValueError("this backend does not support JSON Schema for replies; use the mode native or prompted")
         case other:
             assert_never(other)
-
-
-class _Summary(msgspec.Struct, forbid_unknown_fields=True):
-    done_and_found: str
-    did_not_work: str
-    still_open: str
-
-
-SUMMARY_SCHEMA = Raw(
-    msgspec.json.encode(msgspec.json.schema(_Summary)["$defs"]["_Summary"] | {"additionalProperties": False})
-)
-"""The schema of a summary reply: a small model that has only made calls so far would make another one."""
-
-
-_summary = msgspec.json.Decoder(_Summary)
-
-
-def decode_summary(text: str) -> str:
-    """The text of a reply that follows `SUMMARY_SCHEMA`; any other reply unchanged."""
-    if (found := decode_or(_summary, text, None)) is None:
-        return text
-    parts = {"": found.done_and_found, "Did not work: ": found.did_not_work, "Still open: ": found.still_open}
-    return "\n".join(f"{title}{words.strip()}" for title, words in parts.items() if words.strip())
 
 
 # The wires as values: what stages and interpreters need to know of a protocol.
@@ -225,11 +114,11 @@ class Wire(Struct, frozen=True, kw_only=True):
     `stream` reads a streamed reply from its first byte; `stream_fields` request one.
 
     Differences between protocols, so that nobody tests for their names: `at_root`: `path` is below the server's root,
-    not below `/v1`. `lists_models`: servers list their models. `sets_context`: each request sets the size of the
-    context. `constraints` are the supported ways to constrain a reply. `strict`: tools and schemas are written in
-    OpenAI's strict subset. `demands`: a request can require a call, but not with the options `excludes_demand`.
-    `logprobs` are the fields that request log-probabilities; empty if there are none. `counts_at` is like `path`, for
-    token counts.
+    not below `/v1`. `json_lines`: a stream is lines of JSON instead of server-sent events. `lists_models`: servers list
+    their models. `sets_context`: each request sets the size of the context. `constraints` are the supported ways to
+    constrain a reply. `strict`: tools and schemas are written in OpenAI's strict subset. `demands`: a request can
+    require a call, but not with the options `excludes_demand`. `logprobs` are the fields that request
+    log-probabilities; empty if there are none. `counts_at` is like `path`, for token counts.
     """
 
     name: WireName
@@ -244,6 +133,7 @@ class Wire(Struct, frozen=True, kw_only=True):
     dialect: Dialect = Dialect()
     option_names: Mapping[str, str] = {}
     at_root: bool = False
+    json_lines: bool = False
     lists_models: bool = False
     sets_context: bool = False
     constraints: tuple[Constrain, ...] = ()
@@ -261,34 +151,17 @@ class Wire(Struct, frozen=True, kw_only=True):
 
 def wire(dialect: Dialect) -> Wire:
     """The protocol in this dialect."""
-    match dialect.wire:
-        case "openai":
-            spoken = _openai(dialect)
-        case "ollama":
-            spoken = _ollama(dialect)
-        case "anthropic":
-            spoken = _anthropic(dialect)
-        case other:
-            assert_never(other)
-    names = {**spoken.option_names, **dialect.option_names}
-
-    def head(model: str, sampling: Sampling, history: History) -> Raw:
-        fields = msgspec.json.decode(spoken.head(model, sampling, history), type=dict[str, Raw])
-        # These are sent as they are said: they are for what forge does not know.
-        said = {name: value for name, value in fields.items() if name in sampling.extra or name in dialect.body}
-        options = {name: value for name, value in fields.items() if name not in said}
-        refuse_foreign(options, dialect.option_names)
-        return Raw(msgspec.json.encode({**in_dialect(options, dialect), **said}))
-
-    return replace(spoken, head=head, dialect=dialect, option_names=names)
+    make, names = _PROTOCOLS[dialect.wire]
+    names = {**names, **dialect.option_names}
+    return replace(make(dialect, names), dialect=dialect, option_names=names)
 
 
-def _openai(dialect: Dialect) -> Wire:
+def _openai(dialect: Dialect, names: Mapping[str, str]) -> Wire:
     strictly = dialect.constrain == "strict"
     return Wire(
         name="openai",
         path="/chat/completions",
-        head=lambda model, sampling, _: openai.request_head(model, sampling, dialect.body),
+        head=lambda model, sampling, _: openai.request_head(model, sampling, names, dialect.body),
         tools=openai.encode_strict_tools if strictly else openai.encode_tools,
         messages=lambda history: openai.encode_messages(openai.encode_history(valid.valid_history(history))),
         tail=_tail(dialect),
@@ -303,36 +176,37 @@ def _openai(dialect: Dialect) -> Wire:
     )
 
 
-def _ollama(dialect: Dialect) -> Wire:
+def _ollama(dialect: Dialect, names: Mapping[str, str]) -> Wire:
     return Wire(
         name="ollama",
         path="/api/chat",
-        head=lambda model, sampling, _: ollama.request_head(model, sampling, dialect.context_tokens, dialect.body),
+        head=lambda model, sampling, _: ollama.request_head(
+            model, sampling, names, dialect.body, dialect.context_tokens
+        ),
         tools=openai.encode_tools,
         messages=lambda history: openai.encode_messages(ollama.encode_history(history)),
         tail=_tail(dialect),
         decode=ollama.decode_reply,
         stream=ollama.OllamaStream(),
-        option_names=ollama.OPTION_NAMES,
         at_root=True,
+        json_lines=True,
         sets_context=True,
         constraints=("format",),
     )
 
 
-def _anthropic(dialect: Dialect) -> Wire:
+def _anthropic(dialect: Dialect, names: Mapping[str, str]) -> Wire:
     return Wire(
         name="anthropic",
         path="/messages",
         head=lambda model, sampling, history: anthropic.request_head(
-            model, sampling, anthropic.system_text(history), cache=dialect.prompt_cache, body=dialect.body
+            model, sampling, names, dialect.body, anthropic.system_text(history), cache=dialect.prompt_cache
         ),
         tools=lambda tools: anthropic.encode_tools(tools, cache=dialect.prompt_cache),
         messages=lambda history: openai.encode_messages(anthropic.encode_history(history)),
         tail=_tail(dialect),
         decode=anthropic.decode_reply,
         stream=anthropic.AnthropicStream(),
-        option_names=anthropic.OPTION_NAMES,
         demands=True,
         excludes_demand=("thinking",),
         counts_at="/messages/count_tokens",
@@ -348,6 +222,14 @@ def _tail(dialect: Dialect) -> Callable[[Raw | None, Raw | None], Raw]:
         return Raw(msgspec.json.encode(in_dialect({**asked, **bound}, dialect)))
 
     return tail
+
+
+_PROTOCOLS: Mapping[WireName, tuple[Callable[[Dialect, Mapping[str, str]], Wire], Mapping[str, str]]] = {
+    "openai": (_openai, {}),
+    "ollama": (_ollama, ollama.OPTION_NAMES),
+    "anthropic": (_anthropic, anthropic.OPTION_NAMES),
+}
+"""Each protocol, and its names for options."""
 
 
 def loosened(strictly: Wire) -> Wire:

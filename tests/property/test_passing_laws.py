@@ -2,7 +2,6 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable
 from operator import itemgetter
 
 import msgspec
@@ -12,17 +11,14 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from stages.effect import Fault, RawCall, Reply
-from stages.wire.anthropic.messages_server import passed_message
 from stages.wire.deltas import reply_pieces
-from stages.wire.openai.chat_server import passed_chat
-from stages.wire.server.streams import Envelope, Events, Passed
+from stages.wire.server.streams import Envelope, Events
 from tests.property.test_server_wire_laws import PROTOCOLS, Sides, envelope, replies, same, written
 from tests.property.test_stream_laws import RECORDED, SERVERS, cut, places
 
 SIDES = {name: PROTOCOLS[name] for name in ("chat", "messages")}
 BACKENDS = {"chat": SERVERS["openai"], "messages": SERVERS["anthropic"]}
 each = pytest.mark.parametrize("name", SIDES)
-BEGUN: dict[str, Callable[[Envelope], Passed]] = {"chat": passed_chat, "messages": passed_message}
 
 
 TWO_CALLS = Reply(
@@ -59,10 +55,11 @@ def is_named(reply: Reply) -> bool:
 @each
 @given(reply=replies().filter(is_named))
 def test_a_stream_of_forges_own_is_taken(name: str, reply: Reply) -> None:
-    sides, passed = SIDES[name], BEGUN[name](envelope(SIDES[name], stream=True))
+    sides = SIDES[name]
+    passed = sides.server.events(envelope(sides, stream=True))
     _, stream = written(sides.server.events(theirs(sides)), reply_pieces(reply), ())
     for event in parted(stream):
-        passed, fits = passed.advance(event)
+        passed, fits = passed.pass_on(event)
         assert fits, event
     assert passed.over
 
@@ -76,17 +73,17 @@ def test_a_servers_stream_is_the_reply_wherever_forge_takes_over(
     sides, server = SIDES[name], BACKENDS[name]
     stream = parted(server.stream(reply, lambda text: cut(text, texts)))
     stream = by_turns(stream) if turned else stream
-    passed, decoder = BEGUN[name](envelope(sides, stream=True)), server.wire.stream
+    passed, decoder = sides.server.events(envelope(sides, stream=True)), server.wire.stream
     own: Events | None = None
     sent = list[bytes]()
     for number, event in enumerate(stream):
         decoder, pieces = decoder.advance(event)
-        after, fits = passed.advance(event)
+        after, fits = passed.pass_on(event)
         if own is None and fits and number < at % (len(stream) + 1):
             passed = after
             sent.append(event)
             continue
-        own = own or passed.go_on()
+        own = own or passed
         for piece in pieces:
             assert not isinstance(piece, Fault)
             own, more = own.advance(piece)
@@ -99,14 +96,14 @@ def test_a_servers_stream_is_the_reply_wherever_forge_takes_over(
 def test_a_whole_answer_of_forges_own_is_taken(name: str, reply: Reply) -> None:
     sides = SIDES[name]
     body = sides.server.encode_reply(reply, theirs(sides))
-    assert BEGUN[name](envelope(sides)).takes(body)
+    assert sides.server.events(envelope(sides)).takes(body)
 
 
 @pytest.mark.parametrize("case", RECORDED, ids=[case["name"] for case in RECORDED])
 def test_what_llama_cpp_streams_is_taken_as_it_is(case: dict[str, str]) -> None:
-    passed = passed_chat(envelope(SIDES["chat"], stream=True))
+    passed = SIDES["chat"].server.events(envelope(SIDES["chat"], stream=True))
     for event in case["stream"].split("\n\n")[:-1]:
-        passed, fits = passed.advance(event.encode() + b"\n\n")
+        passed, fits = passed.pass_on(event.encode() + b"\n\n")
         assert fits, event
     assert passed.over
 
@@ -114,7 +111,7 @@ def test_what_llama_cpp_streams_is_taken_as_it_is(case: dict[str, str]) -> None:
 @each
 @given(body=st.binary() | st.recursive(st.none() | st.text() | st.integers(), st.lists).map(msgspec.json.encode))
 def test_nothing_is_too_strange_to_be_looked_at(name: str, body: bytes) -> None:
-    passed = BEGUN[name](envelope(SIDES[name]))
+    passed = SIDES[name].server.events(envelope(SIDES[name]))
     assert not passed.takes(body)
     for event in (body, b"data: " + body + b"\n\n", b"event: x\ndata: " + body + b"\n\n"):
-        passed.advance(event)
+        passed.pass_on(event)

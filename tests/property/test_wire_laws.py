@@ -253,9 +253,9 @@ def test_no_answer_is_too_strange_to_be_told(decode: Callable[[bytes], object], 
 def test_heads_and_tails_are_objects(options: Sampling) -> None:
     tools = openai.encode_tools(())
     for part in (
-        openai.request_head("m", options),
-        ollama.request_head("m", options),
-        anthropic.request_head("m", options, "Do it."),
+        OPENAI.head("m", options, ()),
+        OLLAMA.head("m", options, ()),
+        ANTHROPIC.head("m", options, (System(text="Do it."),)),
         OPENAI.tail(tools, None),
         OLLAMA.tail(tools, Raw(b"{}")),
         ANTHROPIC.tail(tools, None),

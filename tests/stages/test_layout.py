@@ -24,7 +24,6 @@ SHARED = {
     "wire/server/streams": "../property/test_server_wire_laws.py",
     "wire/server_wires": "wire/openai/chat_server/test_chat_server.py",
     "wire/target": "test_serialize.py",
-    "wire/tool_schemas": "guards/test_calculations.py",
 }
 """Modules whose tests are those of another, and the file that has them."""
 

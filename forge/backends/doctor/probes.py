@@ -27,7 +27,7 @@ from stages.repair.decoding import decode_or
 from stages.rescue.found import FoundCall
 from stages.schema import Fits, checker, project
 from stages.tool import ToolSpec
-from stages.wire import wires
+from stages.wire import tool_schemas
 from stages.wire.openai.chat import LOGPROBS_FIELDS
 from stages.wire.sampling import Sampling
 from stages.wire.wires import Constrain, Dialect, Wire, wire
@@ -213,8 +213,8 @@ def _schema_probe(constrain: Constrain, topic: str) -> Probe:
         if facts.kind == "openai" and not strict:
             return ""
         schemas = [project(tool.parameters, "openai-strict" if strict else "llama.cpp").schema for tool in _NONSENSE]
-        branches = [wires.branch(tool, schema) for tool, schema in zip(_NONSENSE, schemas, strict=True)]
-        wanted = wires.one_of(branches, wrapped=strict)
+        branches = [tool_schemas.branch(tool, schema) for tool, schema in zip(_NONSENSE, schemas, strict=True)]
+        wanted = tool_schemas.one_of(branches, wrapped=strict)
         return question(facts, _CAPITAL, schema=wanted, constrain=constrain, tokens=96)
 
     def read(facts: Facts, answer: ServerAnswer, said: Reply | None) -> _Read:

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
-from stages.effect import Fault, RawCall, Reply, Usage
+from stages.effect import Fault, Reply, Usage
 from stages.message import Assistant, History, Message, System, Tool, User, is_nudge
 from stages.repair.decoding import decode, decode_or
 from stages.tool import ToolSpec
@@ -17,14 +17,16 @@ from stages.wire.deltas import (
     CallStarted,
     Decoder,
     Ended,
+    Piece,
     ReasoningDelta,
     StreamRead,
     TextDelta,
     appended,
+    decoded_reply,
 )
-from stages.wire.faults import CALLS_LIMIT, Answer, decoded_reply, malformed, reported_fault, too_many_calls_fault
+from stages.wire.faults import CALLS_LIMIT, Answer, malformed, reported_fault, too_many_calls_fault
 from stages.wire.openai.chat import arguments_text
-from stages.wire.sampling import Sampling, options
+from stages.wire.sampling import Sampling, head, options
 from stages.wire.valid import valid_history
 
 # Anthropic's Messages API: https://platform.claude.com/docs/en/api/messages.
@@ -87,18 +89,22 @@ OPTION_NAMES = {
 
 
 def request_head(
-    model: str, sampling: Sampling, system: str = "", *, cache: bool = False, body: Mapping[str, object] | None = None
+    model: str,
+    sampling: Sampling,
+    names: Mapping[str, str],
+    body: Mapping[str, object],
+    system: str = "",
+    *,
+    cache: bool = False,
 ) -> Raw:
     """The fields of a request before its messages; `system` is `system_text` of the history.
 
-    `cache` marks the system prompt for caching, and lets the server move a mark along the messages. `body` are further
-    fields. ValueError for options that the API lacks: it would refuse every request.
+    `cache` marks the system prompt for caching, and lets the server move a mark along the messages.
     """
     mark = {"cache_control": _Cache()} if cache else {}
     text = _TextBlock(text=system, cache_control=_Cache() if cache else UNSET)
     said = {"system": [text]} if system.strip() else {}
-    fields = {**(body or {}), **options(sampling, OPTION_NAMES), **sampling.extra, "model": model, **mark, **said}
-    return Raw(msgspec.json.encode(fields))
+    return head({**options(sampling, names), "model": model, **mark, **said}, body, sampling.extra)
 
 
 def system_text(history: History) -> str:
@@ -158,9 +164,6 @@ def _text(text: str) -> tuple[_TextBlock, ...]:
 
 # Thinking of Anthropic's models: its blocks pass through the history and back to the API unchanged.
 
-THINKING = frozenset({"thinking", "redacted_thinking"})
-"""Types of thinking blocks."""
-
 _decode_blocks = msgspec.json.Decoder(tuple[Raw, ...])
 
 
@@ -175,26 +178,6 @@ def sealed_blocks(blocks: Iterable[Raw | bytes]) -> str:
     return f"[{joined.decode(errors='replace')}]" if joined else ""
 
 
-class _Kind(Struct):
-    type: str = ""
-
-
-class _Whole(Struct):
-    """An answer's blocks, undecoded."""
-
-    content: list[Raw]
-
-
-_kind = msgspec.json.Decoder(_Kind)
-_whole = msgspec.json.Decoder(_Whole)
-
-
-def _sealed_reply(body: bytes) -> str:
-    """The sealed thinking of a whole answer; empty if there is none."""
-    blocks = decode(_whole, body).content
-    return sealed_blocks(block for block in blocks if decode(_kind, bytes(block)).type in THINKING)
-
-
 # Answers of Anthropic's Messages API: a whole reply and its token counts.
 
 
@@ -204,6 +187,7 @@ class AnswerBlock(Struct):
     type: str = ""
     text: str | None = None
     thinking: str | None = None
+    signature: str | None = None
     id: str | None = None
     name: str | None = None
     input: Raw = Raw(b"null")
@@ -219,7 +203,7 @@ class AnthropicUsage(Struct):
 
 
 class _Answer(Answer):
-    content: list[AnswerBlock] | None = None
+    content: list[Raw] | None = None
     stop_reason: str | None = None
     usage: AnthropicUsage | None = None
 
@@ -239,29 +223,24 @@ _FINISH = {
 
 def decode_reply(body: bytes) -> Reply | Fault:
     """The reply in an answer; a Fault for an invalid body, or for what the API reports."""
-    return decoded_reply(_answer, body, "a message", _reply_of)
+    return decoded_reply(_answer, body, "a message", _pieces_of)
 
 
-def _reply_of(answer: _Answer, body: bytes) -> Reply | Fault:
+def _pieces_of(answer: _Answer, body: bytes) -> StreamRead:
     if answer.content is None:
-        return malformed("the server's answer has no content", body)
-    return Reply(
-        text="\n\n".join(block.text for block in answer.content if block.type == "text" and block.text),
-        reasoning="\n\n".join(b.thinking for b in answer.content if b.type == "thinking" and b.thinking),
-        sealed=_sealed_reply(body) if any(block.type in THINKING for block in answer.content) else "",
-        calls=tuple(_raw_call(block) for block in answer.content if block.type == "tool_use"),
-        finish=finish_of(answer.stop_reason),
-        usage=usage_of(answer.usage),
-    )
+        return (malformed("the server's answer has no content", body),)
+    stream = _counted(AnthropicStream(stop_reason=answer.stop_reason or ""), answer.usage)
+    pieces: list[Piece | Fault] = []
+    for number, block in enumerate(answer.content):
+        stream, begun = _started(stream, number, block, whole=True)
+        stream, ended = _stopped(stream)
+        pieces += begun + ended
+    return (*pieces, _ended(stream))
 
 
 def finish_of(reason: str | None) -> str:
     """The stop reason in the words of chat completions."""
     return _FINISH.get(reason or "end_turn", reason or "")
-
-
-def _raw_call(block: AnswerBlock) -> RawCall:
-    return RawCall(id=block.id or "", name=block.name or "", arguments=arguments_text(block.input))
 
 
 def usage_of(usage: AnthropicUsage | None) -> Usage | None:
@@ -301,7 +280,7 @@ class _Event(Answer):
     usage: AnthropicUsage | None = None
 
 
-class _Thought(Struct, frozen=True, kw_only=True, tag="thinking"):
+class SignedThinking(Struct, frozen=True, kw_only=True, tag="thinking"):
     """A thinking block in the form that the API takes back."""
 
     thinking: str
@@ -309,7 +288,7 @@ class _Thought(Struct, frozen=True, kw_only=True, tag="thinking"):
 
 
 _event = msgspec.json.Decoder(_Event)
-_block = msgspec.json.Decoder(AnswerBlock)
+block_decoder = msgspec.json.Decoder(AnswerBlock)
 
 
 class AnthropicStream(Decoder, frozen=True, kw_only=True):
@@ -326,8 +305,8 @@ class AnthropicStream(Decoder, frozen=True, kw_only=True):
     signature: str = ""
     sealed: tuple[bytes, ...] = ()
     """The complete thinking blocks."""
-    hidden: bool = False
-    """Whether the open block is redacted thinking."""
+    complete: bool = False
+    """Whether the open block is thinking that came complete: redacted, or in a whole answer."""
     stop_reason: str = ""
     usage: AnthropicUsage | None = None
 
@@ -374,16 +353,17 @@ def _counted(stream: _S, usage: AnthropicUsage | None) -> _S:
     return replace(stream, usage=replace(stream.usage or AnthropicUsage(), **given))
 
 
-def _started(stream: _S, index: int, given: Raw) -> tuple[_S, StreamRead]:
-    block = decode(_block, bytes(given))
-    if block.type == "redacted_thinking":
+def _started(stream: _S, index: int, given: Raw, *, whole: bool = False) -> tuple[_S, StreamRead]:
+    block = decode(block_decoder, bytes(given))
+    if block.type == "redacted_thinking" or (whole and block.type == "thinking"):
         if len(stream.sealed) == _BLOCKS_LIMIT:
-            return stream, (
-                Fault(kind="too_large", detail=f"the stream has more than {_BLOCKS_LIMIT} thinking blocks"),
-            )
-        return replace(stream, sealed=(*stream.sealed, bytes(given)), hidden=True), ()
-    if block.type != "tool_use":
+            said = f"the reply has more than {_BLOCKS_LIMIT} thinking blocks"
+            return stream, (Fault(kind="too_large", detail=said),)
+        stream = replace(stream, sealed=(*stream.sealed, bytes(given)), complete=True)
+    if block.type in ("text", "thinking"):
         return _said(stream, index, block.text or "", block.thinking or "")
+    if block.type != "tool_use":
+        return stream, ()
     if stream.calls == CALLS_LIMIT:
         return stream, (too_many_calls_fault(),)
     after = replace(stream, calls=stream.calls + 1, input=arguments_text(block.input))
@@ -394,10 +374,10 @@ def _stopped(stream: _S) -> tuple[_S, StreamRead]:
     """The block is closed; for thinking, its signature is now known."""
     if stream.input:
         return replace(stream, input=""), (CallDelta(index=stream.calls - 1, arguments=stream.input),)
-    if stream.hidden:
-        return replace(stream, hidden=False), _seal(stream.sealed[-1])
+    if stream.complete:
+        return replace(stream, thought=(), complete=False), _seal(stream.sealed[-1])
     if stream.signature and len(stream.sealed) < _BLOCKS_LIMIT:
-        thought = _Thought(thinking=b"".join(stream.thought).decode(), signature=stream.signature)
+        thought = SignedThinking(thinking=b"".join(stream.thought).decode(), signature=stream.signature)
         block = msgspec.json.encode(thought)
         return replace(stream, sealed=(*stream.sealed, block), thought=(), signature=""), _seal(block)
     return (replace(stream, thought=()) if stream.thought else stream), ()

@@ -1,6 +1,6 @@
 """The Messages API, as a server: requests read, replies written whole and as streams."""
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import Literal, Self, assert_never
 
 import msgspec
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from stages.effect import Reply, Usage
 from stages.message import Assistant, Message, Status, System, Tool, ToolCall, User
 from stages.repair.decoding import decode
-from stages.wire.anthropic.messages import sealed_blocks, unsealed_blocks
+from stages.wire.anthropic.messages import AnswerBlock, SignedThinking, block_decoder, sealed_blocks, unsealed_blocks
 from stages.wire.deltas import Ended, Piece, ReasoningDelta
 from stages.wire.faults import ERROR_STATUS
 from stages.wire.openai.chat import arguments_text
@@ -18,13 +18,13 @@ from stages.wire.server.decoding import (
     BadRequest,
     cached,
     checked_choice,
-    checked_tool,
     decoded_request,
     distinct,
+    last_reply,
+    offered_tool,
     read_part,
     sampling,
     schema_of,
-    tool_spec,
 )
 from stages.wire.server.errors import RequestError, WireAnswer, error_answer
 from stages.wire.server.request import ClientChoice, Foreign, OfferedTool, ServerRequest, TextFormat, Thinking
@@ -39,11 +39,10 @@ from stages.wire.server.streams import (
     CallIds,
     Envelope,
     Events,
-    Passed,
     close_block,
     event,
 )
-from stages.wire.valid import call_as_text, is_object
+from stages.wire.valid import call_as_text, is_object, paragraphs
 
 # Tools of Anthropic's API and the choice among them, read as a server.
 #
@@ -91,8 +90,7 @@ def _decoded_tools(tools: bytes) -> tuple[tuple[OfferedTool, ...], frozenset[str
         if tool.type not in (None, "custom"):
             foreign.append(Foreign(at=at, kind=(tool.type or "")[:50], fate="dropped"))
             continue
-        made = OfferedTool(spec=tool_spec(tool.name, tool.description, tool.input_schema))
-        known.append(checked_tool(made, at, parameters="input_schema"))
+        known.append(offered_tool(tool.name, tool.description, tool.input_schema, at, "input_schema"))
     deferred = frozenset(tool.name for tool in listed if tool.defer_loading)
     return distinct(known), deferred, tuple(foreign)
 
@@ -120,17 +118,11 @@ def decode_choice(choice: SentChoice | None) -> ClientChoice:
 # API wants it back. A system message may appear anywhere.
 
 
-class SentBlock(Struct):
-    """A block of any type."""
+class SentBlock(AnswerBlock, kw_only=True):
+    """A block of any type: of a reply, or a result."""
 
     type: str
-    text: str | None = None
-    thinking: str | None = None
-    signature: str | None = None
     data: str | None = None
-    id: str | None = None
-    name: str | None = None
-    input: Raw = Raw(b"null")
     tool_use_id: str | None = None
     content: Raw = Raw(b"null")
     is_error: bool | None = None
@@ -147,11 +139,6 @@ class _Part(Struct):
     type: str
     text: str | None = None
     tool_name: str | None = None
-
-
-class _ThinkingBlock(Struct, tag="thinking"):
-    thinking: str
-    signature: str
 
 
 class _Redacted(Struct, tag="redacted_thinking"):
@@ -177,7 +164,7 @@ def decode_history(messages: Sequence[SentMessage]) -> Iterator[ReadMessage]:
     BadRequest for an unknown role, and for blocks without a required field. A backend of another protocol refuses a
     picture in the user's last message. Earlier pictures are noted, so that the conversation can continue.
     """
-    last = max((n for n, message in enumerate(messages) if message.role == "assistant"), default=-1)
+    last = last_reply(messages, lambda message: message.role == "assistant")
     names: dict[str, str] = {}
     turn = 0
     for number, message in enumerate(messages):
@@ -200,7 +187,7 @@ def _blocks_text(blocks: Sequence[SentBlock], at: str) -> str:
     for number, block in enumerate(blocks):
         if block.type != "text":
             raise BadRequest(f"it is {block.type[:50]!r}; it must be text", f"{at}[{number}].type")
-    return _paragraphs(_text(block, f"{at}[{number}]") for number, block in enumerate(blocks))
+    return paragraphs(_text(block, f"{at}[{number}]") for number, block in enumerate(blocks))
 
 
 def _text(block: SentBlock, at: str) -> str:
@@ -225,7 +212,7 @@ def _user(
                 said.append(f"[{kind[:50]} left out]")
                 yield Foreign(at=here, kind=kind[:50], fate="refused" if fresh else "noted")
     if said or not blocks:
-        yield User(text=_paragraphs(said), turn=turn)
+        yield User(text=paragraphs(said), turn=turn)
 
 
 def _result(block: SentBlock, at: str, turn: int, names: dict[str, str]) -> Iterator[ReadMessage]:
@@ -258,7 +245,7 @@ def _assistant(blocks: Sequence[SentBlock], at: str, turn: int, names: dict[str,
             case "thinking":
                 thought.append(block.thinking or "")
                 if block.signature:
-                    sealed.append(_encode(_ThinkingBlock(thinking=block.thinking or "", signature=block.signature)))
+                    sealed.append(_encode(SignedThinking(thinking=block.thinking or "", signature=block.signature)))
             case "redacted_thinking":
                 sealed.append(_encode(_Redacted(data=block.data or "")))
             case "tool_use":
@@ -267,8 +254,8 @@ def _assistant(blocks: Sequence[SentBlock], at: str, turn: int, names: dict[str,
                 yield Foreign(at=here, kind=kind[:50], fate="dropped")
     names.update((call.id, call.name) for call in calls)
     yield Assistant(
-        text=_paragraphs(said),
-        reasoning=_paragraphs(thought),
+        text=paragraphs(said),
+        reasoning=paragraphs(thought),
         sealed=sealed_blocks(sealed),
         calls=tuple(calls),
         turn=turn,
@@ -279,10 +266,6 @@ def _call(block: SentBlock, at: str) -> ToolCall:
     if not block.name:
         raise BadRequest("it is missing", f"{at}.name")
     return ToolCall(id=block.id or "", name=block.name, arguments=arguments_text(block.input) or "{}")
-
-
-def _paragraphs(texts: Iterable[str]) -> str:
-    return "\n\n".join(filter(None, texts))
 
 
 _encode = msgspec.json.Encoder().encode
@@ -447,7 +430,7 @@ def _content(reply: Reply, sound: Sequence[bool], envelope: Envelope) -> list[ob
     """The blocks of the reply. `sound` tells for each call whether its arguments are an object."""
     ids = CallIds(envelope=envelope, prefix="toolu").of_all(reply.calls)
     told = [call_as_text(call) for call, fits in zip(reply.calls, sound, strict=True) if not fits]
-    text = "\n\n".join(filter(None, (reply.text, *told)))
+    text = paragraphs((reply.text, *told))
     uses = [
         {"type": "tool_use", "id": one, "name": call.name, "input": Raw((call.arguments or "{}").encode())}
         for call, one, fits in zip(reply.calls, ids, sound, strict=True)
@@ -475,126 +458,6 @@ def usage_object(usage: Usage) -> dict[str, object]:
         "cache_read_input_tokens": usage.cached,
         "output_tokens": usage.completion,
     }
-
-
-# Streams of Anthropic's API, written as a server: https://platform.claude.com/docs/en/build-with-claude/streaming.
-#
-# `message_start`, then each block with its start, deltas and stop, then `message_delta` with the stop reason and usage,
-# then `message_stop`. Clients ignore events without names. Thinking keeps the signature that its server gave it: the
-# API accepts no other.
-
-
-class _KeptThinking(Struct):
-    """A sealed block; a redacted one has neither text nor signature."""
-
-    type: str
-    thinking: str = ""
-    signature: str = ""
-
-    @property
-    def parts(self) -> tuple[tuple[str, str], ...]:
-        """The parts that are sent as deltas, by name."""
-        return (("thinking", self.thinking), ("signature", self.signature))
-
-
-_decode_thinking = msgspec.json.Decoder(_KeptThinking)
-
-
-class MessageEvents(Events, frozen=True, kw_only=True):
-    """A stream of named events. Make it with `message_events`."""
-
-    def advance(self, piece: Piece) -> tuple[Self, bytes]:
-        """The events for the next piece."""
-        if not (isinstance(piece, ReasoningDelta) and piece.sealed) or self.blocks.holding:
-            return super().advance(piece)
-        events, opening = self.begin()
-        blocks, sealed = _sealed(events.blocks, unsealed_blocks(piece.sealed), told=not piece.text)
-        return replace(events, blocks=blocks), opening + sealed
-
-    def ping(self) -> tuple[Self, bytes]:
-        """An empty event, allowed even before the message begins."""
-        return self, _event("ping")
-
-    def fail(self, error: RequestError) -> bytes:
-        """The error; nothing follows it."""
-        return event(error_object(error), "error")
-
-    def opening(self) -> tuple[Self, bytes]:
-        """The events before the first block."""
-        usage = usage_object(Usage(prompt=self.envelope.prompt_tokens))
-        return self, _event("message_start", message={**_message_object(self.envelope), "usage": usage})
-
-    def block(self, written: BlockEvent) -> tuple[Self, bytes]:
-        """The events for a change to a block."""
-        return self, _block_event(written)
-
-    def ending(self, ended: Ended) -> tuple[Self, bytes]:
-        """The events after the last block."""
-        reason = {"stop_reason": _stop_of(ended.finish, called=bool(self.blocks.calls)), "stop_sequence": None}
-        usage = usage_object(ended.usage or Usage(prompt=self.envelope.prompt_tokens))
-        return self, _event("message_delta", delta=reason, usage=usage) + _event("message_stop")
-
-
-def message_events(envelope: Envelope) -> MessageEvents:
-    """A stream before its first event."""
-    return MessageEvents(envelope=envelope, blocks=Blocks(ids=CallIds(envelope=envelope, prefix="toolu")))
-
-
-def _event(name: str, **fields: object) -> bytes:
-    return event({"type": name, **fields}, name)
-
-
-def _sealed(blocks: Blocks, thinking: tuple[Raw, ...], *, told: bool) -> tuple[Blocks, bytes]:
-    """Sealed thinking, each block whole; for the open block, if its text was sent (`told`), only the signature."""
-    events: list[bytes] = []
-    first = decode(_decode_thinking, bytes(thinking[0])) if told and thinking else None
-    if first and first.type == "thinking" and blocks.open is not None and blocks.open.kind == "reasoning":
-        delta = {"type": "signature_delta", "signature": first.signature}
-        events.append(_event("content_block_delta", index=blocks.open.number, delta=delta))
-        thinking = thinking[1:]
-    blocks, closed = close_block(blocks)
-    events += [_block_event(each) for each in closed]
-    for number, raw in enumerate(thinking, start=blocks.count):
-        block = decode(_decode_thinking, bytes(raw))
-        empty = {"type": "thinking", "thinking": "", "signature": ""} if block.type == "thinking" else raw
-        deltas = ({"type": f"{kind}_delta", kind: said} for kind, said in block.parts if said)
-        events.append(_event("content_block_start", index=number, content_block=empty))
-        events += [_event("content_block_delta", index=number, delta=delta) for delta in deltas]
-        events.append(_event("content_block_stop", index=number))
-    return replace(blocks, count=blocks.count + len(thinking)), b"".join(events)
-
-
-def _block_event(written: BlockEvent) -> bytes:
-    number = written.block.number
-    match written:
-        case BlockOpened(block=block):
-            return _event("content_block_start", index=number, content_block=_empty(block))
-        case BlockGrown(block=block, text=text):
-            return _event("content_block_delta", index=number, delta=_delta(block, text))
-        case BlockClosed():
-            return _event("content_block_stop", index=number)
-        case _:
-            assert_never(written)
-
-
-def _empty(block: Block) -> dict[str, object]:
-    match block.kind:
-        case "reasoning":
-            return {"type": "thinking", "thinking": "", "signature": ""}
-        case "text":
-            return {"type": "text", "text": ""}
-        case "call":
-            return {"type": "tool_use", "id": block.id, "name": block.name, "input": {}}
-
-
-def _delta(block: Block, text: str) -> dict[str, object]:
-    match block.kind:
-        case "reasoning":
-            return {"type": "thinking_delta", "thinking": text}
-        case "text":
-            return {"type": "text_delta", "text": text}
-        case "call":
-            return {"type": "input_json_delta", "partial_json": text}
 
 
 # Passing the API's own messages on to a client: which events and answers clients accept unchanged.
@@ -650,13 +513,51 @@ _KINDS: dict[str, BlockKind] = {"text": "text", "thinking": "reasoning", "tool_u
 """The blocks that forge writes, too."""
 
 
-class PassedMessage(Passed, frozen=True, kw_only=True):
-    """Begun: `message_start` was sent. Over: `message_stop` was sent."""
+# Streams of Anthropic's API, written as a server: https://platform.claude.com/docs/en/build-with-claude/streaming.
+#
+# `message_start`, then each block with its start, deltas and stop, then `message_delta` with the stop reason and usage,
+# then `message_stop`. Clients ignore events without names. Thinking keeps the signature that its server gave it: the
+# API accepts no other.
+
+
+class MessageEvents(Events, frozen=True, kw_only=True):
+    """A stream of named events. Make it with `message_events`."""
 
     open: int = -1
-    """The number of the open block; -1: none."""
+    """The number of the open block that is passed on; -1: none."""
     stopped: bool = False
-    """Whether the stop reason was sent."""
+    """Whether a stop reason was passed on."""
+
+    def advance(self, piece: Piece) -> tuple[Self, bytes]:
+        """The events for the next piece."""
+        if not (isinstance(piece, ReasoningDelta) and piece.sealed) or self.blocks.holding:
+            return super().advance(piece)
+        events, opening = self.begin()
+        blocks, sealed = _sealed(events.blocks, unsealed_blocks(piece.sealed), told=not piece.text)
+        return replace(events, blocks=blocks), opening + sealed
+
+    def ping(self) -> tuple[Self, bytes]:
+        """An empty event, allowed even before the message begins."""
+        return self, _event("ping")
+
+    def fail(self, error: RequestError) -> bytes:
+        """The error; nothing follows it."""
+        return event(error_object(error), "error")
+
+    def opening(self) -> tuple[Self, bytes]:
+        """The events before the first block."""
+        usage = usage_object(Usage(prompt=self.envelope.prompt_tokens))
+        return self, _event("message_start", message={**_message_object(self.envelope), "usage": usage})
+
+    def block(self, written: BlockEvent) -> tuple[Self, bytes]:
+        """The events for a change to a block."""
+        return self, _block_event(written)
+
+    def ending(self, ended: Ended) -> tuple[Self, bytes]:
+        """The events after the last block."""
+        reason = {"stop_reason": _stop_of(ended.finish, called=bool(self.blocks.calls)), "stop_sequence": None}
+        usage = usage_object(ended.usage or Usage(prompt=self.envelope.prompt_tokens))
+        return self, _event("message_delta", delta=reason, usage=usage) + _event("message_stop")
 
     def after(self, payload: bytes, name: bytes, /) -> Self | None:
         """The state after the event; None if clients do not accept it."""
@@ -666,7 +567,7 @@ class PassedMessage(Passed, frozen=True, kw_only=True):
         match event:
             case _Event(type="message_start", message=_Message() as message) if message.id and not self.begun:
                 envelope = replace(self.envelope, id=message.id, model=message.model)
-                return replace(self, envelope=envelope, begun=True)
+                return replace(self.under(envelope), begun=True)
             case _Event(type="content_block_start", content_block=_Block() as block):
                 following = self.begun and self.open < 0 and event.index == self.blocks.count
                 return self._opened(block) if following else None
@@ -697,18 +598,72 @@ class PassedMessage(Passed, frozen=True, kw_only=True):
             blocks = replace(blocks, ids=ids, calls=blocks.calls + 1)
         return replace(self, open=blocks.count, blocks=replace(blocks, open=opened, count=blocks.count + 1))
 
-    def calls_in(self, answer: bytes) -> tuple[str, ...] | None:
+    def calls_in(self, answer: bytes, /) -> tuple[str, ...] | None:
         """The ids of the calls in a whole answer; None if it or a call lacks what clients need."""
         message = _message.decode(answer)
         calls = [block for block in message.content if block.type == "tool_use"]
         whole = message.id and message.stop_reason and all(call.name for call in calls)
         return tuple(call.id for call in calls) if whole else None
 
-    def go_on(self) -> MessageEvents:
-        """The writer of the rest of the stream."""
-        return replace(message_events(self.envelope), begun=self.begun, blocks=self.blocks.of(self.envelope))
 
-
-def passed_message(envelope: Envelope) -> PassedMessage:
+def message_events(envelope: Envelope) -> MessageEvents:
     """A stream before its first event."""
-    return PassedMessage(envelope=envelope, blocks=Blocks(ids=CallIds(envelope=envelope, prefix="toolu")))
+    return MessageEvents(envelope=envelope, blocks=Blocks(ids=CallIds(envelope=envelope, prefix="toolu")))
+
+
+def _event(name: str, **fields: object) -> bytes:
+    return event({"type": name, **fields}, name)
+
+
+def _sealed(blocks: Blocks, thinking: tuple[Raw, ...], *, told: bool) -> tuple[Blocks, bytes]:
+    """Sealed thinking, each block whole; for the open block, if its text was sent (`told`), only the signature."""
+    events: list[bytes] = []
+    first = decode(block_decoder, bytes(thinking[0])) if told and thinking else None
+    if first and first.type == "thinking" and blocks.open is not None and blocks.open.kind == "reasoning":
+        delta = {"type": "signature_delta", "signature": first.signature or ""}
+        events.append(_event("content_block_delta", index=blocks.open.number, delta=delta))
+        thinking = thinking[1:]
+    blocks, closed = close_block(blocks)
+    events += [_block_event(each) for each in closed]
+    for number, raw in enumerate(thinking, start=blocks.count):
+        block = decode(block_decoder, bytes(raw))
+        empty = {"type": "thinking", "thinking": "", "signature": ""} if block.type == "thinking" else raw
+        parts = {"thinking": block.thinking, "signature": block.signature}
+        deltas = ({"type": f"{kind}_delta", kind: said} for kind, said in parts.items() if said)
+        events.append(_event("content_block_start", index=number, content_block=empty))
+        events += [_event("content_block_delta", index=number, delta=delta) for delta in deltas]
+        events.append(_event("content_block_stop", index=number))
+    return replace(blocks, count=blocks.count + len(thinking)), b"".join(events)
+
+
+def _block_event(written: BlockEvent) -> bytes:
+    number = written.block.number
+    match written:
+        case BlockOpened(block=block):
+            return _event("content_block_start", index=number, content_block=_empty(block))
+        case BlockGrown(block=block, text=text):
+            return _event("content_block_delta", index=number, delta=_delta(block, text))
+        case BlockClosed():
+            return _event("content_block_stop", index=number)
+        case _:
+            assert_never(written)
+
+
+def _empty(block: Block) -> dict[str, object]:
+    match block.kind:
+        case "reasoning":
+            return {"type": "thinking", "thinking": "", "signature": ""}
+        case "text":
+            return {"type": "text", "text": ""}
+        case "call":
+            return {"type": "tool_use", "id": block.id, "name": block.name, "input": {}}
+
+
+def _delta(block: Block, text: str) -> dict[str, object]:
+    match block.kind:
+        case "reasoning":
+            return {"type": "thinking_delta", "thinking": text}
+        case "text":
+            return {"type": "text_delta", "text": text}
+        case "call":
+            return {"type": "input_json_delta", "partial_json": text}

@@ -1,20 +1,30 @@
 """Ollama's chat, as a client: requests written, answers read whole and as streams."""
 
 from collections.abc import Iterable, Mapping
-from typing import Self, assert_never
+from typing import Self, TypeVar, assert_never
 
 import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from stages.effect import Fault, RawCall, Reply, Usage
+from stages.effect import Fault, Reply, Usage
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
 from stages.repair.decoding import decode
-from stages.wire.deltas import CallDelta, CallStarted, Decoder, Ended, Piece, ReasoningDelta, StreamRead, TextDelta
-from stages.wire.faults import CALLS_LIMIT, Answer, decoded_reply, malformed, reported_fault, too_many_calls_fault
+from stages.wire.deltas import (
+    CallDelta,
+    CallStarted,
+    Decoder,
+    Ended,
+    Piece,
+    ReasoningDelta,
+    StreamRead,
+    TextDelta,
+    decoded_reply,
+)
+from stages.wire.faults import CALLS_LIMIT, Answer, malformed, reported_fault, too_many_calls_fault
 from stages.wire.openai.chat import arguments_text
-from stages.wire.sampling import Sampling, options
-from stages.wire.valid import valid_history
+from stages.wire.sampling import Sampling, head, options
+from stages.wire.valid import paragraphs, valid_history
 
 # Ollama's own protocol, POST /api/chat: https://docs.ollama.com/api/chat.
 #
@@ -43,7 +53,7 @@ OPTION_NAMES = {"max_tokens": "num_predict"}
 
 
 def request_head(
-    model: str, sampling: Sampling, num_ctx: int | None = None, body: Mapping[str, object] | None = None
+    model: str, sampling: Sampling, names: Mapping[str, str], body: Mapping[str, object], num_ctx: int | None
 ) -> Raw:
     """The fields of a request before its messages; those of `body` and `sampling.extra` are at the top level.
 
@@ -51,16 +61,16 @@ def request_head(
     prompts truncated silently.
     """
     context = {} if num_ctx is None else {"num_ctx": num_ctx}
-    further: dict[str, object] = {**(body or {}), **sampling.extra}
+    further = {**body, **sampling.extra}
     more = further.pop("options", {})
-    asked = {**context, **options(sampling, OPTION_NAMES), **(more if isinstance(more, dict) else {})}
-    return Raw(msgspec.json.encode({"model": model, "stream": False, **further, "options": asked}))
+    asked = {**context, **options(sampling, names), **(more if isinstance(more, dict) else {})}
+    return head({"model": model, "options": asked}, {}, {"stream": False, **further})
 
 
 def encode_history(history: History) -> tuple[_WireMessage, ...]:
     """The messages of a request; system prompts become one message, damaged calls are repaired or turned into text."""
     texts = [message.text for message in history if isinstance(message, System)]
-    system = (_WireMessage(role="system", content="\n\n".join(filter(None, texts))),) if texts else ()
+    system = (_WireMessage(role="system", content=paragraphs(texts)),) if texts else ()
     return system + tuple(_message(message) for message in valid_history(history) if not isinstance(message, System))
 
 
@@ -102,6 +112,7 @@ class OllamaAnswer(Answer):
 
     message: AnswerMessage | None = None
     done_reason: str | None = None
+    done: bool = False
     prompt_eval_count: int | None = None
     eval_count: int | None = None
 
@@ -111,26 +122,13 @@ _answer = msgspec.json.Decoder(OllamaAnswer)
 
 def decode_reply(body: bytes) -> Reply | Fault:
     """The reply in a whole answer; a Fault for any other body, or for what Ollama reports."""
-    return decoded_reply(_answer, body, "one of /api/chat", _reply_of)
+    return decoded_reply(_answer, body, "one of /api/chat", _pieces_of)
 
 
-def _reply_of(answer: OllamaAnswer, body: bytes) -> Reply | Fault:
-    message = answer.message
-    if message is None:
-        return malformed("the server's answer has no message", body)
-    return Reply(
-        text=message.content or "",
-        reasoning=message.thinking or "",
-        calls=tuple(map(_raw_call, message.tool_calls or ())),
-        finish=answer.done_reason or "stop",
-        usage=usage_of(answer),
-    )
-
-
-def _raw_call(call: _Call) -> RawCall:
-    """The call, with whatever parts are present."""
-    function = call.function or _Function()
-    return RawCall(name=function.name or "", arguments=arguments_text(function.arguments))
+def _pieces_of(answer: OllamaAnswer, body: bytes) -> StreamRead:
+    if answer.message is None:
+        return (malformed("the server's answer has no message", body),)
+    return (*_grown(OllamaStream(), answer.message)[1], _ended(answer))
 
 
 def usage_of(answer: OllamaAnswer) -> Usage | None:
@@ -141,13 +139,6 @@ def usage_of(answer: OllamaAnswer) -> Usage | None:
 
 
 # Streams of Ollama's own protocol, one JSON object per line: https://docs.ollama.com/api/streaming.
-
-
-class _Line(OllamaAnswer):
-    done: bool = False
-
-
-_line = msgspec.json.Decoder(_Line)
 
 
 class OllamaStream(Decoder, frozen=True, kw_only=True):
@@ -161,22 +152,32 @@ class OllamaStream(Decoder, frozen=True, kw_only=True):
 
     def read(self, payload: bytes) -> tuple[Self, StreamRead]:
         """The next line."""
-        line = decode(_line, payload)
+        line = decode(_answer, payload)
         if bytes(line.error) != b"null":
             return self, (reported_fault(line.error),)
-        message = line.message or AnswerMessage()
-        if self.calls + len(message.tool_calls or ()) > CALLS_LIMIT:
-            return self, (too_many_calls_fault(),)
-        calls = tuple(map(_raw_call, message.tool_calls or ()))
-        pieces: list[Piece] = []
-        if message.thinking:
-            pieces.append(ReasoningDelta(text=message.thinking))
-        if message.content:
-            pieces.append(TextDelta(text=message.content))
-        for index, call in enumerate(calls, start=self.calls):
-            pieces.append(CallStarted(index=index, name=call.name))
-            if call.arguments:
-                pieces.append(CallDelta(index=index, arguments=call.arguments))
-        if line.done:
-            pieces.append(Ended(finish=line.done_reason or "stop", usage=usage_of(line)))
-        return replace(self, calls=self.calls + len(calls)) if calls else self, tuple(pieces)
+        after, pieces = _grown(self, line.message) if line.message is not None else (self, ())
+        return after, (*pieces, _ended(line)) if line.done else pieces
+
+
+_S = TypeVar("_S", bound=OllamaStream)
+
+
+def _ended(answer: OllamaAnswer) -> Ended:
+    return Ended(finish=answer.done_reason or "stop", usage=usage_of(answer))
+
+
+def _grown(stream: _S, message: AnswerMessage) -> tuple[_S, StreamRead]:
+    pieces: list[Piece] = []
+    if message.thinking:
+        pieces.append(ReasoningDelta(text=message.thinking))
+    if message.content:
+        pieces.append(TextDelta(text=message.content))
+    calls = message.tool_calls or ()
+    if stream.calls + len(calls) > CALLS_LIMIT:
+        return stream, (too_many_calls_fault(),)
+    for index, call in enumerate(calls, start=stream.calls):
+        function = call.function or _Function()
+        pieces.append(CallStarted(index=index, name=function.name or ""))
+        if arguments := arguments_text(function.arguments):
+            pieces.append(CallDelta(index=index, arguments=arguments))
+    return replace(stream, calls=stream.calls + len(calls)) if calls else stream, tuple(pieces)

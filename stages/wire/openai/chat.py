@@ -9,7 +9,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
 from stages.confidence.measure import ALTERNATIVES, token_probability
-from stages.effect import Fault, RawCall, Reply, TokenProbability, Usage
+from stages.effect import Fault, Reply, TokenProbability, Usage
 from stages.message import Assistant, History, Message, System, Tool, User
 from stages.repair.decoding import decode, decode_or, sound_struct
 from stages.schema import project
@@ -23,9 +23,10 @@ from stages.wire.deltas import (
     ReasoningDelta,
     StreamRead,
     TextDelta,
+    decoded_reply,
 )
-from stages.wire.faults import CALLS_LIMIT, Answer, decoded_reply, malformed, reported_fault, too_many_calls_fault
-from stages.wire.sampling import Sampling, options
+from stages.wire.faults import CALLS_LIMIT, Answer, malformed, reported_fault, too_many_calls_fault
+from stages.wire.sampling import Sampling, head, options
 
 # The OpenAI chat completions protocol: https://platform.openai.com/docs/api-reference/chat.
 #
@@ -96,9 +97,9 @@ def encode_tools(tools: tuple[ToolSpec, ...]) -> Raw:
 _encode = msgspec.json.Encoder().encode
 
 
-def request_head(model: str, sampling: Sampling, body: Mapping[str, object] | None = None) -> Raw:
+def request_head(model: str, sampling: Sampling, names: Mapping[str, str], body: Mapping[str, object]) -> Raw:
     """The fields of a request before its messages; `body` are fields that the backend needs in every request."""
-    return Raw(_encode({**(body or {}), **options(sampling, {}), **sampling.extra, "model": model}))
+    return head({**options(sampling, names), "model": model}, body, sampling.extra)
 
 
 def encode_messages(messages: Iterable[Struct]) -> tuple[Raw, ...]:
@@ -245,29 +246,19 @@ _answer = msgspec.json.Decoder(_Answer)
 
 def decode_reply(body: bytes) -> Reply | Fault:
     """The first choice of a chat completion; a Fault for any other body."""
-    return decoded_reply(_answer, body, "a chat completion", _reply_of)
+    return decoded_reply(_answer, body, "a chat completion", _pieces_of)
 
 
-def _reply_of(answer: _Answer, body: bytes) -> Reply | Fault:
+def _pieces_of(answer: _Answer, body: bytes) -> StreamRead:
     if not answer.choices:
-        return malformed("the server's answer has no choices", body)
+        return (malformed("the server's answer has no choices", body),)
     choice = answer.choices[0]
-    message = choice.message
-    if message is None:
-        return malformed("the server's answer has no message", body)
-    return Reply(
-        text=message.content or "",
-        reasoning=message.reasoning_content or message.reasoning or "",
-        calls=tuple(map(_raw_call, message.tool_calls or ())),
-        finish=choice.finish_reason or "stop",
-        usage=usage_of(answer.usage),
-        tokens=token_probabilities(choice.logprobs) or (),
-    )
-
-
-def _raw_call(call: _Call) -> RawCall:
-    function = call.function or _Function()
-    return RawCall(id=call.id or "", name=function.name or "", arguments=arguments_text(function.arguments))
+    if choice.message is None:
+        return (malformed("the server's answer has no message", body),)
+    for number, call in enumerate(choice.message.tool_calls or ()):
+        call.index = number  # servers number calls only in streams
+    stream, pieces = _grown(OpenAIStream(usage=usage_of(answer.usage)), choice, choice.message)
+    return (*pieces, _ended(stream))
 
 
 def arguments_text(raw: Raw) -> str:
@@ -290,7 +281,7 @@ def usage_of(usage: OpenAIUsage | None) -> Usage | None:
 # Streams of chat completions: https://platform.openai.com/docs/api-reference/chat-streaming.
 
 CALL_NAME_LIMIT = 1024
-"""Maximum characters of a name: it is reported again each time it grows."""
+"""Maximum characters of a name that grows: it is reported again each time."""
 
 
 class _Open(Struct, frozen=True, kw_only=True):
@@ -319,13 +310,7 @@ class OpenAIStream(Decoder, frozen=True, kw_only=True):
             return self, (reported_fault(Raw(payload) if chunk.object == "error" else chunk.error),)
         after = replace(self, usage=usage_of(chunk.usage)) if chunk.usage else self
         choice = next((choice for choice in chunk.choices or () if choice.index == 0), None)
-        if choice is None:
-            return after, ()
-        if choice.finish_reason:
-            after = replace(after, finish_reason=choice.finish_reason)
-        if bytes(choice.logprobs) != b"null":
-            after = replace(after, tokens=token_probabilities(choice.logprobs, after.tokens))
-        return _grown(after, choice.delta or _Message())
+        return (after, ()) if choice is None else _grown(after, choice, choice.delta or _Message())
 
     def ended(self) -> Ended | None:
         """A stream with a finish reason may omit `[DONE]`."""
@@ -339,7 +324,11 @@ def _ended(stream: OpenAIStream) -> Ended:
     return Ended(finish=stream.finish_reason or "stop", usage=stream.usage, tokens=stream.tokens or ())
 
 
-def _grown(stream: _S, delta: _Message) -> tuple[_S, StreamRead]:
+def _grown(stream: _S, choice: _Choice, delta: _Message) -> tuple[_S, StreamRead]:
+    if choice.finish_reason:
+        stream = replace(stream, finish_reason=choice.finish_reason)
+    if bytes(choice.logprobs) != b"null":
+        stream = replace(stream, tokens=token_probabilities(choice.logprobs, stream.tokens))
     pieces: list[Piece | Fault] = []
     if thought := delta.reasoning_content or delta.reasoning:
         pieces.append(ReasoningDelta(text=thought))
@@ -358,7 +347,7 @@ def _called(stream: _S, call: _Call) -> tuple[_S, StreamRead]:
         return stream, (too_many_calls_fault(),)
     known = stream.calls[at] if at < len(stream.calls) else None
     opened = _opened(known, call, function.name or "")
-    if len(opened.name) > CALL_NAME_LIMIT:
+    if known is not None and len(opened.name) > CALL_NAME_LIMIT:
         return stream, (
             Fault(kind="too_large", detail=f"a tool call's name has more than {CALL_NAME_LIMIT} characters"),
         )

@@ -15,19 +15,18 @@ from stages.wire.server.decoding import (
     MessagePart,
     cached,
     checked_choice,
-    checked_tool,
     decoded_request,
     distinct,
+    last_reply,
+    offered_tool,
     openai_format,
     read_part,
     sampling,
     texts_of,
-    tool_spec,
     worded_choice,
 )
 from stages.wire.server.errors import RequestError, WireAnswer, error_answer
 from stages.wire.server.request import (
-    CUSTOM_PARAMETERS,
     ClientChoice,
     Foreign,
     OfferedTool,
@@ -48,30 +47,24 @@ from stages.wire.server.streams import (
     CallIds,
     Envelope,
     Events,
-    Passed,
     event,
 )
 
 # Tools of chat completions and the choice among them, read as a server.
 
 
-class _OfferedFunction(Struct):
+class _Offered(Struct):
     name: str
     description: str | None = None
     parameters: Raw = Raw(b"null")
-
-
-class _OfferedCustom(Struct):
-    name: str
-    description: str | None = None
 
 
 class SentTool(Struct):
     """A tool of any kind; unknown kinds have neither `function` nor `custom`."""
 
     type: str = "function"
-    function: _OfferedFunction | None = None
-    custom: _OfferedCustom | None = None
+    function: _Offered | None = None
+    custom: _Offered | None = None
 
 
 class _Named(Struct):
@@ -107,12 +100,10 @@ def decode_tools(tools: bytes) -> tuple[tuple[OfferedTool, ...], tuple[Foreign, 
     foreign: list[Foreign] = []
     for number, tool in enumerate(read_part(_tools, tools, "tools") or ()):
         at = f"tools[{number}]"
-        if (function := tool.function) is not None:
-            made = OfferedTool(spec=tool_spec(function.name, function.description, function.parameters))
-            known.append(checked_tool(made, f"{at}.function"))
-        elif (custom := tool.custom) is not None:
-            made = OfferedTool(spec=tool_spec(custom.name, custom.description, CUSTOM_PARAMETERS), kind="custom")
-            known.append(checked_tool(made, f"{at}.custom"))
+        if (made := tool.function) is not None:
+            known.append(offered_tool(made.name, made.description, made.parameters, f"{at}.function"))
+        elif (made := tool.custom) is not None:
+            known.append(offered_tool(made.name, made.description, None, f"{at}.custom"))
         elif tool.type in ("function", "custom"):
             raise BadRequest("it is missing", f"{at}.{tool.type}")
         else:
@@ -185,7 +176,7 @@ _ROLES = "system, developer, user, assistant, tool"
 
 def decode_history(messages: Sequence[SentMessage]) -> tuple[History, tuple[Foreign, ...]]:
     """The history, and the parts that are not text. BadRequest for an unknown role."""
-    last = next((n for n in reversed(range(len(messages))) if messages[n].role == "assistant"), -1)
+    last = last_reply(messages, lambda message: message.role == "assistant")
     names: dict[str, str] = {}
     history: list[Message] = []
     foreign: list[Foreign] = []
@@ -423,87 +414,6 @@ def encode_error(error: RequestError) -> WireAnswer:
     return error_answer(error, {"error": error_object(error)})
 
 
-# Streams of chat completions, written as a server: https://platform.openai.com/docs/api-reference/chat-streaming.
-#
-# The first chunk has the role, each call begins with a chunk of its index, id, type and name, the last chunk before the
-# usage has the finish reason, and `[DONE]` closes the stream. Chunks differ only in `delta`, so the rest is encoded
-# once.
-
-_encode = msgspec.json.Encoder().encode
-
-
-class ChatEvents(Events, frozen=True, kw_only=True):
-    """A stream of chunks. Make it with `completion_events`."""
-
-    head: bytes
-    tail: bytes
-    custom: frozenset[str]
-    counted: bool = False
-    """Whether the client has seen the usage."""
-
-    def ping(self) -> tuple[Self, bytes]:
-        """An empty chunk: some clients time out on comments."""
-        return self.begin() if not self.begun else (self, self._chunk({}))
-
-    def fail(self, error: RequestError) -> bytes:
-        """The error as a chunk; nothing follows it."""
-        return event({"error": error_object(error)})
-
-    def opening(self) -> tuple[Self, bytes]:
-        """The events before the first block."""
-        return self, self._chunk({"role": "assistant", "content": ""})
-
-    def block(self, written: BlockEvent) -> tuple[Self, bytes]:
-        """The events for a change to a block."""
-        return self, b"".join(map(self._chunk, self._deltas(written)))
-
-    def _deltas(self, written: BlockEvent) -> Iterator[dict[str, object]]:
-        """A custom tool's text is known only when its arguments are complete, so its call is one chunk."""
-        block = written.block
-        custom = block.name in self.custom
-        match written:
-            case BlockGrown(block=Block(kind="text"), text=text):
-                yield {"content": text}
-            case BlockGrown(block=Block(kind="reasoning"), text=text):
-                yield {"reasoning_content": text}
-            case BlockGrown(text=text) if not custom:
-                yield {"tool_calls": [{"index": block.call, "function": {"arguments": text}}]}
-            case BlockOpened() | BlockClosed() if block.kind == "call" and custom == isinstance(written, BlockClosed):
-                said = RawCall(name=block.name, arguments=written.text if isinstance(written, BlockClosed) else "")
-                yield {"tool_calls": [{"index": block.call, **_call_object(said, block.id, self.custom)}]}
-            case _:
-                pass
-
-    def ending(self, ended: Ended) -> tuple[Self, bytes]:
-        """The events after the last block."""
-        finish = _encode(finish_of(ended.finish, called=bool(self.blocks.calls)))
-        parts = [self.head, b"{}", self.tail.replace(b"null", finish, 1)]
-        if ended.usage is not None and self.envelope.request.usage_in_stream and not self.counted:
-            parts.append(event({**_frame(self.envelope), "choices": [], "usage": usage_object(ended.usage)}))
-        return self, b"".join((*parts, b"data: [DONE]\n\n"))
-
-    def _chunk(self, delta: dict[str, object]) -> bytes:
-        return self.head + _encode(delta) + self.tail
-
-
-def _frame(envelope: Envelope) -> dict[str, object]:
-    said = {"id": envelope.id, "object": "chat.completion.chunk"}
-    return {**said, "created": envelope.created, "model": envelope.model_name}
-
-
-def completion_events(envelope: Envelope) -> ChatEvents:
-    """A stream before its first event."""
-    head = b"data: " + _encode(_frame(envelope))[:-1] + b',"choices":[{"index":0,"delta":'
-    usage = b',"usage":null' if envelope.request.usage_in_stream else b""
-    return ChatEvents(
-        head=head,
-        tail=b',"finish_reason":null}]' + usage + b"}\n\n",
-        envelope=envelope,
-        blocks=Blocks(ids=CallIds(envelope=envelope, prefix="call")),
-        custom=custom_names(envelope.request),
-    )
-
-
 # Passing a server's own chat completions on to a client: which chunks and answers clients accept unchanged.
 #
 # Clients stop, repeat themselves or lose a call if a chunk lacks its id, object, index or type, if the first chunk has
@@ -587,20 +497,78 @@ _decode_chunk = msgspec.json.Decoder(_Chunk)
 _completion = msgspec.json.Decoder(_Completion)
 
 
-class PassedChat(Passed, frozen=True, kw_only=True):
-    """Begun: the role was sent. Over: the finish reason was sent; clients do not need what follows."""
+# Streams of chat completions, written as a server: https://platform.openai.com/docs/api-reference/chat-streaming.
+#
+# The first chunk has the role, each call begins with a chunk of its index, id, type and name, the last chunk before the
+# usage has the finish reason, and `[DONE]` closes the stream. Chunks differ only in `delta`, so the rest is encoded
+# once.
 
+_encode = msgspec.json.Encoder().encode
+
+
+class ChatEvents(Events, frozen=True, kw_only=True):
+    """A stream of chunks. Make it with `completion_events`."""
+
+    head: bytes
+    tail: bytes
+    custom: frozenset[str]
     named: bool = False
+    """Whether the id and the model are those of a backend."""
     counted: bool = False
+    """Whether the client has seen the usage."""
+
+    def ping(self) -> tuple[Self, bytes]:
+        """An empty chunk: some clients time out on comments."""
+        return self.begin() if not self.begun else (self, self._chunk({}))
+
+    def fail(self, error: RequestError) -> bytes:
+        """The error as a chunk; nothing follows it."""
+        return event({"error": error_object(error)})
+
+    def opening(self) -> tuple[Self, bytes]:
+        """The events before the first block."""
+        return self, self._chunk({"role": "assistant", "content": ""})
+
+    def block(self, written: BlockEvent) -> tuple[Self, bytes]:
+        """The events for a change to a block."""
+        return self, b"".join(map(self._chunk, self._deltas(written)))
+
+    def _deltas(self, written: BlockEvent) -> Iterator[dict[str, object]]:
+        """A custom tool's text is known only when its arguments are complete, so its call is one chunk."""
+        block = written.block
+        custom = block.name in self.custom
+        match written:
+            case BlockGrown(block=Block(kind="text"), text=text):
+                yield {"content": text}
+            case BlockGrown(block=Block(kind="reasoning"), text=text):
+                yield {"reasoning_content": text}
+            case BlockGrown(text=text) if not custom:
+                yield {"tool_calls": [{"index": block.call, "function": {"arguments": text}}]}
+            case BlockOpened() | BlockClosed() if block.kind == "call" and custom == isinstance(written, BlockClosed):
+                said = RawCall(name=block.name, arguments=written.text if isinstance(written, BlockClosed) else "")
+                yield {"tool_calls": [{"index": block.call, **_call_object(said, block.id, self.custom)}]}
+            case _:
+                pass
+
+    def ending(self, ended: Ended) -> tuple[Self, bytes]:
+        """The events after the last block."""
+        finish = _encode(finish_of(ended.finish, called=bool(self.blocks.calls)))
+        parts = [self.head, b"{}", self.tail.replace(b"null", finish, 1)]
+        if ended.usage is not None and self.envelope.request.usage_in_stream and not self.counted:
+            parts.append(event({**_frame(self.envelope), "choices": [], "usage": usage_object(ended.usage)}))
+        return self, b"".join((*parts, b"data: [DONE]\n\n"))
+
+    def _chunk(self, delta: dict[str, object]) -> bytes:
+        return self.head + _encode(delta) + self.tail
 
     def after(self, payload: bytes, _: bytes, /) -> Self | None:
-        """The state after the chunk; None if clients do not accept it."""
+        """The state after the chunk; over with its finish reason: clients do not need what follows."""
         if payload == b"[DONE]":
             return self if self.over else None
         chunk = _decode_chunk.decode(payload)
         if not chunk.framed:
             return None
-        passed = self._named(chunk)
+        passed = self if self.named or not chunk.id else self._named(chunk)
         if chunk.usage is not None:
             passed = replace(passed, counted=True)
         for choice in chunk.choices:
@@ -620,11 +588,8 @@ class PassedChat(Passed, frozen=True, kw_only=True):
         return passed
 
     def _named(self, chunk: _Chunk) -> Self:
-        """The state with the id and model of the first chunk."""
-        if self.named or not chunk.id:
-            return self
         envelope = replace(self.envelope, id=chunk.id, model=chunk.model or "", created=chunk.created or 0)
-        return replace(self, envelope=envelope, named=True)
+        return replace(self.under(envelope), head=_head(envelope), named=True)
 
     def _called(self, call: _PassedCall) -> Self | None:
         function, blocks = call.function or _PassedFunction(), self.blocks
@@ -638,17 +603,28 @@ class PassedChat(Passed, frozen=True, kw_only=True):
         grown = replace(blocks, ids=ids, open=begun, calls=call.index + 1)
         return replace(self, blocks=grown) if given == call.id else None
 
-    def calls_in(self, answer: bytes) -> tuple[str, ...] | None:
+    def calls_in(self, answer: bytes, /) -> tuple[str, ...] | None:
         """The ids of the calls in a whole answer; None if it has no choice."""
         choices = _completion.decode(answer).choices
         return tuple(call.id for call in choices[0].message.tool_calls or ()) if choices else None
 
-    def go_on(self) -> ChatEvents:
-        """The writer of the rest of the stream."""
-        blocks = self.blocks.of(self.envelope)
-        return replace(completion_events(self.envelope), blocks=blocks, begun=self.begun, counted=self.counted)
+
+def _frame(envelope: Envelope) -> dict[str, object]:
+    said = {"id": envelope.id, "object": "chat.completion.chunk"}
+    return {**said, "created": envelope.created, "model": envelope.model_name}
 
 
-def passed_chat(envelope: Envelope) -> PassedChat:
+def _head(envelope: Envelope) -> bytes:
+    return b"data: " + _encode(_frame(envelope))[:-1] + b',"choices":[{"index":0,"delta":'
+
+
+def completion_events(envelope: Envelope) -> ChatEvents:
     """A stream before its first event."""
-    return PassedChat(envelope=envelope, blocks=Blocks(ids=CallIds(envelope=envelope, prefix="call")))
+    usage = b',"usage":null' if envelope.request.usage_in_stream else b""
+    return ChatEvents(
+        head=_head(envelope),
+        tail=b',"finish_reason":null}]' + usage + b"}\n\n",
+        envelope=envelope,
+        blocks=Blocks(ids=CallIds(envelope=envelope, prefix="call")),
+        custom=custom_names(envelope.request),
+    )

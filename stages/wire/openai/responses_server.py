@@ -9,7 +9,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from stages.effect import Reply, Usage
-from stages.message import Assistant, System, Tool, ToolCall, User
+from stages.message import Assistant, Message, System, Tool, ToolCall, User
 from stages.wire.deltas import Ended, reply_pieces
 from stages.wire.openai.chat import arguments_text
 from stages.wire.openai.chat_server import error_object
@@ -17,19 +17,18 @@ from stages.wire.server.decoding import (
     BadRequest,
     MessagePart,
     checked_choice,
-    checked_tool,
     decoded_request,
     distinct,
+    last_reply,
+    offered_tool,
     openai_format,
     read_part,
     sampling,
     texts_of,
-    tool_spec,
     worded_choice,
 )
 from stages.wire.server.errors import RequestError
 from stages.wire.server.request import (
-    CUSTOM_PARAMETERS,
     ClientChoice,
     Foreign,
     OfferedTool,
@@ -52,6 +51,7 @@ from stages.wire.server.streams import (
     Events,
     event,
 )
+from stages.wire.valid import paragraphs
 
 # Tools of OpenAI's Responses and the choice among them, read as a server.
 #
@@ -101,11 +101,9 @@ def decode_tools(tools: Raw, at: str) -> Iterator[OfferedTool | Foreign]:
 def _decoded(tool: SentTool, at: str, namespace: str) -> Iterator[OfferedTool | Foreign]:
     match tool.type:
         case "function":
-            made = OfferedTool(spec=tool_spec(tool.name, tool.description, tool.parameters))
-            yield replace(checked_tool(made, at), namespace=namespace, own_name=tool.name)
+            yield replace(offered_tool(tool.name, tool.description, tool.parameters, at), namespace=namespace)
         case "custom":
-            made = OfferedTool(spec=tool_spec(tool.name, tool.description, CUSTOM_PARAMETERS), kind="custom")
-            yield replace(checked_tool(made, at), namespace=namespace, own_name=tool.name)
+            yield replace(offered_tool(tool.name, tool.description, None, at), namespace=namespace)
         case "namespace" if not namespace:
             listed = read_part(_tools, tool.tools, f"{at}.tools")
             for number, inner in enumerate(listed):
@@ -194,15 +192,13 @@ _OWN_WORDS = (_REASONING, "msg_")
 """Prefixes of the ids of reasoning and texts. The AI SDK refers to such items unless `store` is false; the conversation
 can continue without them, with its calls and results."""
 
-ReadItem = System | User | Assistant | Tool | Foreign
 
-
-def decode_history(items: Sequence[SentItem], names: NamespacedTools) -> Iterator[ReadItem]:
+def decode_history(items: Sequence[SentItem], names: NamespacedTools) -> Iterator[Message | Foreign]:
     """The messages, and the parts that forge does not model. `names` are the model's names for the tools.
 
     BadRequest for an unknown role, and for items without a required field.
     """
-    last = max((n for n, item in enumerate(items) if _is_said(item)), default=-1)
+    last = last_reply(items, _is_said)
     called: dict[str, str] = {}
     said: list[Assistant] = []
     turn = 0
@@ -276,8 +272,8 @@ def _call(item: SentItem, at: str, names: NamespacedTools, arguments: str) -> To
 def _joined(said: Sequence[Assistant]) -> Assistant:
     """The parts joined into one reply."""
     return Assistant(
-        text="\n\n".join(part.text for part in said if part.text),
-        reasoning="\n\n".join(part.reasoning for part in said if part.reasoning),
+        text=paragraphs(part.text for part in said),
+        reasoning=paragraphs(part.reasoning for part in said),
         calls=tuple(call for part in said for call in part.calls),
         turn=said[0].turn,
     )

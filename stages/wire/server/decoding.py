@@ -13,7 +13,15 @@ from stages.repair.decoding import decode, decode_unread, objects
 from stages.tool import ToolSpec
 from stages.wire.sampling import Sampling
 from stages.wire.server.errors import RequestError
-from stages.wire.server.request import NO_PARAMETERS, ClientChoice, Foreign, OfferedTool, ServerRequest, TextFormat
+from stages.wire.server.request import (
+    CUSTOM_PARAMETERS,
+    NO_PARAMETERS,
+    ClientChoice,
+    Foreign,
+    OfferedTool,
+    ServerRequest,
+    TextFormat,
+)
 
 T = TypeVar("T")
 
@@ -148,6 +156,11 @@ class MessagePart(Struct):
     refusal: str | None = None
 
 
+def last_reply(items: Sequence[T], is_reply: Callable[[T], bool]) -> int:
+    """The position of the last part of a reply; -1 if there is none. A user's parts after it are new to the model."""
+    return next((number for number in reversed(range(len(items))) if is_reply(items[number])), -1)
+
+
 def texts_of(
     parts: Sequence[MessagePart], at: str, known: Container[str], *, fresh: bool
 ) -> tuple[str, tuple[Foreign, ...]]:
@@ -182,18 +195,18 @@ def worded_choice(word: str | None) -> ClientChoice:
             raise BadRequest(f"it is {word[:50]!r}; it must be auto, none, required or a tool", "tool_choice")
 
 
-def checked_tool(tool: OfferedTool, at: str, parameters: str = "parameters") -> OfferedTool:
-    """The tool. BadRequest if its name is empty or too long, or its parameters are not a JSON Schema object."""
-    if not tool.spec.name.strip() or len(tool.spec.name) > _NAME_LIMIT:
+def offered_tool(
+    name: str, description: str | None, parameters: Raw | None, at: str, field: str = "parameters"
+) -> OfferedTool:
+    """A client's tool; a custom one without `parameters`, which are in this `field`.
+
+    BadRequest if the name is empty or too long, or the parameters are not a JSON Schema object.
+    """
+    if not name.strip() or len(name) > _NAME_LIMIT:
         raise BadRequest(f"a tool's name must have 1 to {_NAME_LIMIT} characters", f"{at}.name")
-    schema_of(tool.spec.parameters, f"{at}.{parameters}")
-    return tool
-
-
-def tool_spec(name: str, description: str | None, parameters: Raw) -> ToolSpec:
-    """A client's tool as a `ToolSpec`."""
-    given = NO_PARAMETERS if bytes(parameters) == b"null" else parameters
-    return ToolSpec(name=name, description=description or "", parameters=given)
+    schema = CUSTOM_PARAMETERS if parameters is None else schema_of(parameters, f"{at}.{field}") or NO_PARAMETERS
+    spec = ToolSpec(name=name, description=description or "", parameters=schema)
+    return OfferedTool(spec=spec, kind="custom" if parameters is None else "function", own_name=name)
 
 
 def openai_format(kind: str, schema: Raw, name: str, at: str, *, strict: bool) -> TextFormat | None:

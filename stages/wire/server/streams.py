@@ -149,10 +149,6 @@ class Blocks(Struct, frozen=True, kw_only=True):
         """Whether text and reasoning are held, because a call has begun."""
         return self.held is not None or (self.open is not None and self.open.kind == "call")
 
-    def of(self, envelope: Envelope) -> Self:
-        """The same state for that envelope, whose id came with the answer's first event."""
-        return replace(self, ids=replace(self.ids, envelope=envelope))
-
 
 _Written = tuple[Blocks, tuple[BlockEvent, ...]]
 
@@ -235,14 +231,20 @@ def _ended(blocks: Blocks) -> _Written:
 # A stream is a fold: `begin`, then `advance` with each piece of the reply up to `Ended`, which ends the stream. Each
 # step returns the next state and the bytes to send. `ping` keeps a silent connection alive with an event that all
 # clients accept; `fail` ends the stream with an error.
+#
+# A backend that speaks the client's protocol writes the events itself, and `pass_on` follows them as far as clients
+# accept them unchanged. From any event on, forge can write the rest with `advance`, under the same ids.
 
 
 class Events(Struct, frozen=True, kw_only=True):
-    """The state of writing a stream of events. Each protocol has a subclass."""
+    """The state of a stream of events, whoever writes them. Each protocol has a subclass."""
 
     envelope: Envelope
     blocks: Blocks
     begun: bool = False
+    """Whether the client has seen the beginning of the message."""
+    over: bool = False
+    """Whether the client has seen the end of a message that was passed on."""
 
     def begin(self) -> tuple[Self, bytes]:
         """The events that open the stream; nothing if it is open."""
@@ -281,21 +283,7 @@ class Events(Struct, frozen=True, kw_only=True):
         """The events after the last block."""
         raise NotImplementedError
 
-
-# Passing on: a backend's answer in the client's protocol, unchanged as far as clients accept it.
-
-
-class Passed(Struct, frozen=True, kw_only=True):
-    """The state of passing a stream on. Each protocol has a subclass."""
-
-    envelope: Envelope
-    blocks: Blocks
-    begun: bool = False
-    """Whether the client has seen the beginning of the message."""
-    over: bool = False
-    """Whether the client has seen its end."""
-
-    def advance(self, event: bytes) -> tuple[Self, bool]:
+    def pass_on(self, event: bytes) -> tuple[Self, bool]:
         """The state after the backend's next event, and whether clients accept it; if not, the state is unchanged."""
         lines = event.splitlines()
         found = payloads(lines)
@@ -309,21 +297,22 @@ class Passed(Struct, frozen=True, kw_only=True):
         return (self, False) if after is None else (after, True)
 
     def takes(self, answer: bytes) -> bool:
-        """Whether clients accept this whole answer unchanged."""
+        """Whether clients accept this whole answer of a backend unchanged."""
         try:
             calls = self.calls_in(answer)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             return False
         return calls is not None and self.blocks.ids.are_new(calls)
 
-    def after(self, payload: bytes, name: bytes, /) -> Self | None:
-        """The state after the event of that name; None if clients do not accept it."""
-        raise NotImplementedError
+    def after(self, payload: bytes, name: bytes, /) -> Self | None:  # noqa: ARG002 - for protocols of a backend
+        """The state after a backend's event of that name; None if clients do not accept it."""
+        return None
 
-    def calls_in(self, answer: bytes) -> tuple[str, ...] | None:
-        """The ids of the calls in a whole answer; None if clients do not accept it."""
-        raise NotImplementedError
+    def calls_in(self, answer: bytes, /) -> tuple[str, ...] | None:  # noqa: ARG002 - as `after`
+        """The ids of the calls in a whole answer of a backend; None if clients do not accept it."""
+        return None
 
-    def go_on(self) -> Events:
-        """The writer of the rest of the stream."""
-        raise NotImplementedError
+    def under(self, envelope: Envelope) -> Self:
+        """The same state for that envelope: the first event of a backend has the id and the model."""
+        blocks = replace(self.blocks, ids=replace(self.blocks.ids, envelope=envelope))
+        return replace(self, envelope=envelope, blocks=blocks)

@@ -3,7 +3,6 @@
 import json
 from typing import get_args
 
-import jsonschema_rs
 import msgspec
 import pytest
 from msgspec import Raw
@@ -14,22 +13,16 @@ from forge.backends.doctor.facts import Facts
 from forge.backends.profile import from_toml, named_profile
 from forge.errors import ForgeError
 from forge.proxy.exchange import adapted
-from stages.tool import ToolSpec
 from stages.wire.sampling import Sampling
 from stages.wire.server.request import ServerRequest
 from stages.wire.wires import (
-    SUMMARY_SCHEMA,
     WIRES,
     Constrain,
     Dialect,
     ToolChoice,
     Wire,
-    branch,
-    decode_summary,
     demandable,
     field,
-    list_of,
-    one_of,
     wire,
 )
 
@@ -67,8 +60,9 @@ def test_a_client_hears_of_an_option_that_the_backend_lacks_and_forge_refuses_it
     lacking = Dialect(option_names={"top_k": ""})
     passed = ServerRequest(protocol="chat", body=b'{"top_k":1,"x":2}', model="m", history=())
     assert adapted(passed, "", lacking) is passed
-    with pytest.raises(ValueError, match="top_k"):
-        wire(lacking).head("m", Sampling(top_k=1), ())
+    for dialect in (lacking, replace(lacking, wire="ollama")):
+        with pytest.raises(ValueError, match="top_k"):
+            wire(dialect).head("m", Sampling(top_k=1), ())
     assert b'"top_k":5' in bytes(wire(lacking).head("m", Sampling(extra={"top_k": 5}), ()))
 
 
@@ -91,41 +85,6 @@ def test_what_the_doctor_found_goes_before_what_is_known(facts: Facts, takes: To
     assert choose(facts, named_profile(facts.kind)).tool_choice == takes
 
 
-# --- Constrained replies: the schema of the calls that are legal, in the field that a backend has for it
-
-TREE = Raw(
-    b'{"type":"object","properties":{"node":{"$ref":"#/$defs/Node"}},'
-    b'"$defs":{"Node":{"type":"object","properties":{"child":{"$ref":"#/$defs/Node"}}}}}'
-)
-
-
-def tool(name: str) -> ToolSpec:
-    return ToolSpec(name=name, description="", parameters=TREE)
-
-
-def test_a_wrapped_call_is_the_only_member() -> None:
-    schema = msgspec.json.decode(one_of([branch(tool("look"), Raw(b"{}"))], wrapped=True))
-    assert (schema["required"], schema["additionalProperties"]) == (["call"], False)
-    assert "$defs" not in schema
-
-
-@pytest.mark.parametrize("wrapped", [False, True])
-@pytest.mark.parametrize("words", [False, True])
-def test_a_reply_may_be_calls_and_an_answer_where_words_are_welcome(words: bool, wrapped: bool) -> None:
-    branches = [branch(tool("look"), TREE), branch(tool("write"), TREE)]
-    whole = msgspec.json.decode(list_of(branches, words=words, wrapped=wrapped))
-    schema = whole["properties"]["call"] if wrapped else whole
-    valid = jsonschema_rs.validator_for(schema | {"$defs": whole["$defs"]}).is_valid
-    look: dict[str, object] = {"tool": "look", "args": {}}
-    write: dict[str, object] = {"tool": "write", "args": {}}
-    assert valid([look])
-    assert valid([look, write, look])
-    assert valid(look), "a model that begins with a brace may mean a call"
-    assert not valid({"tool": "cancel", "args": {}})
-    assert not valid([{"tool": "cancel", "args": {}}])
-    assert valid({"answer": "7"}) is words
-
-
 @pytest.mark.parametrize("constrain", [each for each in get_args(Constrain) if each != "none"])
 def test_each_backend_gets_the_schema_in_its_own_field(constrain: Constrain) -> None:
     ((name, value),) = json.loads(msgspec.json.encode(field(Raw(b'{"type":"object"}'), constrain))).items()
@@ -136,19 +95,3 @@ def test_each_backend_gets_the_schema_in_its_own_field(constrain: Constrain) -> 
 def test_a_backend_without_one_is_told_what_to_do() -> None:
     with pytest.raises(ValueError, match="use the mode native or prompted"):
         field(Raw(b"{}"), "none")
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (
-            '{"done_and_found":" A. ","did_not_work":"B.","still_open":"C."}',
-            "A.\nDid not work: B.\nStill open: C.",
-        ),
-        ('{"done_and_found":"A.","did_not_work":"","still_open":" "}', "A."),
-        ('{"done_and_found":"A."}', '{"done_and_found":"A."}'),
-    ],
-)
-def test_a_summary_is_its_words(text: str, words: str) -> None:
-    assert decode_summary(text) == words
-    assert {*msgspec.json.decode(SUMMARY_SCHEMA)["required"]} == {"done_and_found", "did_not_work", "still_open"}

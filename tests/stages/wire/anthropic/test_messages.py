@@ -39,7 +39,7 @@ def test_a_request_is_what_the_protocol_says() -> None:
         User(text="Go on.", kind=Kind.ITERATION_WARNING, turn=1),
     )
     request = Request(
-        head=anthropic.request_head("claude", Sampling(temperature=0.5), anthropic.system_text(history)),
+        head=ANTHROPIC.head("claude", Sampling(temperature=0.5), tuple(history)),
         messages=openai.encode_messages(anthropic.encode_history(history)),
         tail=ANTHROPIC.tail(anthropic.encode_tools(TOOLS), None),
     )
@@ -68,7 +68,7 @@ def test_a_request_is_what_the_protocol_says() -> None:
 
 
 def test_marks_for_the_cache_stand_where_the_prompt_does_not_change() -> None:
-    head = json.loads(bytes(anthropic.request_head("claude", Sampling(), "Do it.", cache=True)))
+    head = json.loads(bytes(anthropic.request_head("claude", Sampling(), {}, {}, "Do it.", cache=True)))
     tools = json.loads(bytes(anthropic.encode_tools(TOOLS, cache=True)))
     mark = {"type": "ephemeral"}
     assert head["cache_control"] == mark
@@ -78,7 +78,7 @@ def test_marks_for_the_cache_stand_where_the_prompt_does_not_change() -> None:
 
 def test_options_that_the_api_has_not_are_refused_by_name() -> None:
     with pytest.raises(ValueError, match="no min_p, seed; leave"):
-        anthropic.request_head("claude", Sampling(min_p=0.1, seed=1))
+        ANTHROPIC.head("claude", Sampling(min_p=0.1, seed=1), ())
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,9 @@ HISTORY = (
 def test_a_request_is_what_the_protocol_says() -> None:
     """Field by field: sampling under `options`, arguments as objects, results by the name of their tool."""
     request = Request(
-        head=ollama.request_head("qwen3", Sampling(temperature=0.5, seed=7), 8192, {"think": False}),
+        head=ollama.request_head(
+            "qwen3", Sampling(temperature=0.5, seed=7), ollama.OPTION_NAMES, {"think": False}, 8192
+        ),
         messages=openai.encode_messages(ollama.encode_history(HISTORY)),
         tail=OLLAMA.tail(openai.encode_tools((LOOK,)), None),
     )
@@ -65,7 +67,7 @@ def test_a_request_is_what_the_protocol_says() -> None:
 
 
 def test_what_is_not_asked_for_is_not_sent() -> None:
-    assert json.loads(bytes(ollama.request_head("m", Sampling()))) == {
+    assert json.loads(bytes(OLLAMA.head("m", Sampling(), ()))) == {
         "model": "m",
         "stream": False,
         "options": {"num_predict": 1024},

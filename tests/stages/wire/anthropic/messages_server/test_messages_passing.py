@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from stages.wire.anthropic.messages_server import PassedMessage, passed_message
+from stages.wire.anthropic.messages_server import MessageEvents, message_events
 from stages.wire.deltas import CallDelta, CallStarted, Ended, ReasoningDelta, TextDelta
 from stages.wire.server.streams import Envelope
 from stages.wire.server_wires import MESSAGES as MESSAGES_WIRE
@@ -32,9 +32,9 @@ HIDDEN = {"type": "redacted_thinking", "data": "xyz"}
 CALL = {"type": "tool_use", "id": "t1", "name": "look", "input": {}}
 
 
-def begun() -> PassedMessage:
+def begun() -> MessageEvents:
     request = asked_of(MESSAGES_WIRE, messages=MESSAGES, stream=True)
-    return passed_message(Envelope(id="msg_own", created=1, request=request))
+    return message_events(Envelope(id="msg_own", created=1, request=request))
 
 
 def event(payload: Event) -> bytes:
@@ -58,17 +58,17 @@ CALLED = block(3, CALL, {"type": "input_json_delta", "partial_json": "{}"})
 GOOD = [START, {"type": "ping"}, *THOUGHT, *block(1, HIDDEN), *TEXT, *CALLED, END, STOP]
 
 
-def passed(events: list[Event]) -> PassedMessage:
+def passed(events: list[Event]) -> MessageEvents:
     state = begun()
     for one in events:
-        state, fits = state.advance(event(one))
+        state, fits = state.pass_on(event(one))
         assert fits, one
     return state
 
 
 def test_a_stream_that_lacks_nothing_is_taken_whole() -> None:
     assert passed(GOOD).over
-    assert passed([{"type": "ping"}, START, {"type": "newer", "index": 7}]).advance(b": waiting\n\n")[1]
+    assert passed([{"type": "ping"}, START, {"type": "newer", "index": 7}]).pass_on(b": waiting\n\n")[1]
 
 
 def called(**fields: Any) -> Event:
@@ -101,7 +101,7 @@ OPEN = [START, THOUGHT[0]]
 )
 def test_an_event_without_what_clients_ask_for_is_not_taken(before: list[Event], lacking: Event) -> None:
     state = passed(before)
-    assert state.advance(event(lacking)) == (state, False)
+    assert state.pass_on(event(lacking)) == (state, False)
 
 
 @pytest.mark.parametrize(
@@ -115,11 +115,11 @@ def test_an_event_without_what_clients_ask_for_is_not_taken(before: list[Event],
     ids=["no name", "another name", "two at once", "no JSON"],
 )
 def test_neither_is_one_without_its_name(raw: bytes) -> None:
-    assert begun().advance(raw) == (begun(), False)
+    assert begun().pass_on(raw) == (begun(), False)
 
 
-def rest(state: PassedMessage, *pieces: Any) -> list[Event]:
-    events, stream = state.go_on(), b""
+def rest(state: MessageEvents, *pieces: Any) -> list[Event]:
+    events, stream = state, b""
     for piece in pieces:
         events, more = events.advance(piece)
         stream += more

@@ -9,7 +9,7 @@ import pytest
 
 from stages.effect import Usage
 from stages.wire.deltas import CallDelta, CallStarted, Ended, Piece, ReasoningDelta, TextDelta
-from stages.wire.openai.chat_server import PassedChat, passed_chat
+from stages.wire.openai.chat_server import ChatEvents, completion_events
 from stages.wire.server.streams import Envelope
 from stages.wire.server_wires import CHAT
 from tests.wire_client import asked_of, without
@@ -21,9 +21,9 @@ USED = {"id": "c9", "type": "function", "function": {"name": "look", "arguments"
 MESSAGES = [{"role": "user", "content": "Look."}, {"role": "assistant", "tool_calls": [USED]}]
 
 
-def begun(*, usage: bool = True) -> PassedChat:
+def begun(*, usage: bool = True) -> ChatEvents:
     request = asked_of(CHAT, messages=MESSAGES, stream=True, stream_options={"include_usage": usage})
-    return passed_chat(Envelope(id="chatcmpl-own", created=1, request=request))
+    return completion_events(Envelope(id="chatcmpl-own", created=1, request=request))
 
 
 def chunk(delta: Any, finish: str | None = None, **frame: Any) -> Chunk:
@@ -46,10 +46,10 @@ GOOD = (
 )
 
 
-def passed(*chunks: Chunk) -> tuple[PassedChat, list[bool]]:
+def passed(*chunks: Chunk) -> tuple[ChatEvents, list[bool]]:
     state, fits = begun(), list[bool]()
     for one in chunks:
-        state, fit = state.advance(event(one))
+        state, fit = state.pass_on(event(one))
         fits.append(fit)
     return state, fits
 
@@ -58,12 +58,12 @@ def test_a_stream_that_lacks_nothing_is_taken_whole() -> None:
     state, fits = passed(*GOOD)
     assert all(fits)
     assert state.over
-    assert state.advance(b"data: [DONE]\n\n") == (state, True)
+    assert state.pass_on(b"data: [DONE]\n\n") == (state, True)
 
 
 @pytest.mark.parametrize("raw", [b": waiting\n\n", b"\n", b"", b"retry: 5\n\n"])
 def test_comments_and_blanks_are_taken(raw: bytes) -> None:
-    assert begun().advance(raw) == (begun(), True)
+    assert begun().pass_on(raw) == (begun(), True)
 
 
 def with_call(**fields: Any) -> Chunk:
@@ -99,17 +99,17 @@ AT_CALL = ("choices", 0, "delta", "tool_calls", 0)
 def test_a_chunk_without_what_clients_ask_for_is_not_taken(before: tuple[Chunk, ...], lacking: Chunk) -> None:
     state, fits = passed(*before)
     assert all(fits)
-    assert state.advance(event(lacking)) == (state, False)
+    assert state.pass_on(event(lacking)) == (state, False)
 
 
 @pytest.mark.parametrize("raw", [b"data: {\n\n", b'data: "x"\n\n', event(ROLE) + event(TEXT), b"data: [DONE]\n\n"])
 def test_neither_is_what_is_no_chunk_two_at_once_or_an_end_without_a_reason(raw: bytes) -> None:
-    assert begun().advance(raw) == (begun(), False)
+    assert begun().pass_on(raw) == (begun(), False)
 
 
 def test_forge_goes_on_where_the_server_was_left() -> None:
     state, _ = passed(ROLE, TEXT, with_call())
-    events, stream = state.go_on(), b""
+    events, stream = state, b""
     for piece in (
         CallDelta(index=0, arguments="{}"),
         TextDelta(text="Now."),
@@ -147,7 +147,7 @@ def test_forge_goes_on_where_the_server_was_left() -> None:
 )
 def test_a_call_that_the_server_began_is_one_call_however_it_goes_on(pieces: list[Piece], told: list[str]) -> None:
     state, _ = passed(ROLE, with_call())
-    events, stream = state.go_on(), b""
+    events, stream = state, b""
     for piece in (*pieces, Ended(finish="tool_calls")):
         events, more = events.advance(piece)
         stream += more
@@ -162,7 +162,7 @@ def test_usage_is_told_once() -> None:
     ended = Ended(usage=Usage(prompt=3, completion=1))
     for chunks, told in ((GOOD, 0), (GOOD[:-1], 1)):
         state, _ = passed(*chunks)
-        assert state.go_on().advance(ended)[1].count(b'"usage":{') == told
+        assert state.advance(ended)[1].count(b'"usage":{') == told
 
 
 MESSAGE = {"role": "assistant", "content": None, "tool_calls": [USED | {"id": "c1"}]}
