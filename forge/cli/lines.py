@@ -7,7 +7,7 @@ from typing import assert_never
 from rich.text import Text
 
 from forge.cli.console import Console, LabelledText, printable
-from forge.cli.rows import lines, provenance, rows
+from forge.cli.rows import provenance, rows, shortened
 from forge.cli.status import Screen, after, under_way
 from stages import events
 from stages.effect import Ask, Execute, Send
@@ -75,8 +75,7 @@ class View:
         else:
             self._status.stop()
         for row in rows(event):
-            for line in lines(row):
-                self.console.show(line)
+            self.console.show(shortened(row))
 
     def __rich__(self) -> Text:
         """The status line, whenever the spinner is drawn."""

@@ -1,18 +1,20 @@
 """`forge replay`: show a recorded run, or replay it state by state."""
 
 import argparse
+import glob
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from rich.text import Text
 
 from forge.cli.console import Console, LabelledText, printable, readable
-from forge.cli.eval_journals import judged_run
 from forge.cli.lines import COLUMN, View, phase_of, state_rows
-from forge.cli.rows import lines
+from forge.cli.rows import shortened
 from forge.cli.run import load_definition
 from forge.cli.timelines import page, recorded_timeline, save_page
 from forge.errors import ForgeError
+from forge.evals.results import rows_with
+from forge.evals.row import Row
 from forge.journal.records import Journal, read_journal
 from forge.journal.replaying import DivergenceError, Step, states
 
@@ -27,7 +29,7 @@ def run_replay(options: argparse.Namespace) -> int:
             raise ForgeError(f"{needs}; add --workflow")
         _header(console, journal)
         _print(console, recorded(journal))
-        _print(console, judged_run(Path(options.file)))
+        _print(console, _judged(Path(options.file)))
         return 0
     workflow = load_definition(options.workflow)
     _header(console, journal)
@@ -45,7 +47,7 @@ def run_replay(options: argparse.Namespace) -> int:
     except DivergenceError as error:
         console.say(f"at state {error.step.number}: {readable(str(error))}", "red")
         return 1
-    _print(console, judged_run(Path(options.file)))
+    _print(console, _judged(Path(options.file)))
     return 0
 
 
@@ -87,5 +89,33 @@ def recorded(journal: Journal) -> Iterator[Text | LabelledText]:
     """The recording without a workflow: each model call with the tools that ran after it."""
     for section in recorded_timeline(journal):
         yield Text(section.title, style="bold")
-        for row in section.items:
-            yield from lines(row)
+        yield from map(shortened, section.items)
+
+
+# The verdict of an eval's run, from the results file beside its journals.
+
+
+def recorded_row(journal: Path) -> Row | None:
+    """The row of the journal's run; None if no results file beside its folder has it."""
+    whole = journal.absolute()
+    folder = next((one for one in whole.parents if one.name.endswith(".journals")), None)
+    if folder is None:
+        return None
+    name = whole.relative_to(folder).as_posix()
+    stem = folder.name.removesuffix(".journals")
+    files = (one for one in folder.parent.glob(f"{glob.escape(stem)}*") if one.stem == stem and one.is_file())
+    found = (row for file in files for row in rows_with(file, name))
+    return next((row for row in found if any(one.partition("/")[2] == name for one in row.journals)), None)
+
+
+def _judged(journal: Path) -> tuple[LabelledText | Text, ...]:
+    """The scenario, end and verdict of the journal's run; nothing if it is not an eval's journal."""
+    row = recorded_row(journal)
+    if row is None:
+        return ()
+    why = f": {printable(row.why)}" if row.why else ""
+    return (
+        Text(f"scenario {printable(row.scenario)}, seed {row.seed}, {printable(row.configuration.name)}", style="bold"),
+        LabelledText("ended", printable(row.end)),
+        LabelledText("verdict", f"{row.verdict}{why}"),
+    )
