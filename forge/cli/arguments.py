@@ -511,5 +511,5 @@ def _age(text: str) -> timedelta:
 
 def fill_completion(parser: Parser) -> None:
     """Arguments of `forge completion`."""
-    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="shell to print the script for")
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="bash, zsh or fish")
     parser.set_defaults(command=command_of("forge.cli.completion", "run_completion"))

@@ -37,7 +37,7 @@ _IDLE = 0.5
 
 def run_work(options: argparse.Namespace) -> int:
     """Perform runs until a signal arrives or, with --until-idle, until none is left."""
-    served = [load_served(reference) for reference in options.workflows]
+    served = [load_served(reference, "forge runs work") for reference in options.workflows]
     console = Console(stderr=True)
 
     async def working() -> int:
