@@ -181,7 +181,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     (
         {"messages": [{"role": "assistant", "content": [{"type": "tool_use"}]}]},
         "messages[0].content[0].name",
-        "missing",
+        "field required",
     ),
     ({"messages": [{"role": "user", "content": [result("t", 3)]}]}, "messages[0].content[0].content", "expected"),
     (
