@@ -79,7 +79,7 @@ def table_faults(table: Mapping[str, object], kind: type[Struct], header: str = 
             meant = did_you_mean(key, known)
             yield f"{_at(header)}{key}: unknown key.{meant} Known keys: {', '.join(known)}"
     yield from (
-        f"{_at(header)}{name}: it is missing" for name, field in known.items() if field.required and name not in table
+        f"{_at(header)}{name} is missing" for name, field in known.items() if field.required and name not in table
     )
 
 
@@ -93,7 +93,7 @@ def _wrong(value: object, hint: object, header: str, key: str) -> Iterator[str]:
         or (_is_list(hint) and not isinstance(value, list))
     ):
         table = joined(header, key)
-        yield f"[{table}]: it must be a list of tables; write [[{table}]]"
+        yield f"[{table}] must be a list of tables; write [[{table}]]"
     elif inner is not None and isinstance(value, dict):
         for name, table in value.items():
             yield from _wrong_table(table, inner, joined(header, key, name))
@@ -120,7 +120,7 @@ def _wrong_table(table: object, kind: type[Struct], header: str) -> Iterator[str
         faults = tuple(table_faults(table, kind, header))
         yield from faults or _contradictions(table, kind, header)
     else:
-        yield f"[{header}]: it must be a table"
+        yield f"[{header}] must be a table"
 
 
 def _contradictions(table: Mapping[str, object], kind: type[Struct], header: str) -> Iterator[str]:

@@ -8,7 +8,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias, get_args
 
-from forge.cli.logs import add_telemetry
 from forge.cli.parser import Parser, command_of
 from forge.door.options import ACCESS, flags
 from stages.options import Options
@@ -80,6 +79,21 @@ def _workflow(parser: Parser) -> None:
 def _values(parser: Parser) -> None:
     parser.add_argument(
         "--var", action="append", default=[], metavar="NAME=VALUE", help="value for {NAME} in the system prompt"
+    )
+
+
+def add_telemetry(parser: argparse.ArgumentParser) -> None:
+    """Options for logging and telemetry."""
+    add = parser.add_argument_group("logging and telemetry").add_argument
+    add(
+        "--otel",
+        action="store_true",
+        help="export spans and metrics with OpenTelemetry, as configured or by OTLP over HTTP (docs/telemetry.md)",
+    )
+    add(
+        "--log-format",
+        choices=("text", "json"),
+        help="log each turn and request on standard error, names and sizes only; json: one JSON object per line",
     )
 
 
@@ -511,5 +525,5 @@ def _age(text: str) -> timedelta:
 
 def fill_completion(parser: Parser) -> None:
     """Arguments of `forge completion`."""
-    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="shell to print the script for")
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="bash, zsh or fish")
     parser.set_defaults(command=command_of("forge.cli.completion", "run_completion"))

@@ -6,7 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from forge.cli.console import Console, printable, readable
-from forge.cli.lines import phase_of
+from forge.cli.replay import phase_of
 from forge.cli.run import load_definition
 from forge.errors import ForgeError, explain, quantity
 from forge.journal.ablation import ablate

@@ -2,6 +2,7 @@
 
 import codecs
 import sys
+from collections.abc import Iterator
 from io import TextIOWrapper
 from typing import NoReturn
 
@@ -12,6 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 # The console for all commands.
+
+LABEL_WIDTH = 9
+"""Width of the column of labels."""
 
 _NARROW = 50
 """Terminal width below which labels get no column of their own."""
@@ -25,6 +29,11 @@ class LabelledText(Struct, frozen=True):
     style: str = ""
     label_style: str = "dim"
 
+    def plain(self, column: int = LABEL_WIDTH) -> Iterator[str]:
+        """Its lines without style: the label right-aligned in a column of that width, the text beside it."""
+        for number, line in enumerate(self.text.splitlines() or [""]):
+            yield f"{'' if number else self.label:>{column}}  {line}".rstrip()
+
 
 class Console(rich.console.Console):
     """Rich's console, but a closed pipe raises `BrokenPipeError`, which `forge.cli.dispatch` handles."""
@@ -33,13 +42,14 @@ class Console(rich.console.Console):
         """Print the text as it is, without markup; one line stays one line."""
         self.print(Text(text, style=style) if isinstance(text, str) else text, soft_wrap=True)
 
-    def show(self, row: LabelledText, column: int = 9) -> None:
+    def show(self, row: LabelledText, column: int = LABEL_WIDTH) -> None:
         """Print label and text side by side, the label right-aligned in a column of that width.
 
-        Long texts are wrapped to the terminal; in a pipe, the row is one line.
+        Only in a terminal, long lines are wrapped.
         """
         if not self.is_terminal:
-            self.say(f"{row.label:>{column}}  {row.text}")
+            for line in row.plain(column):
+                self.say(line)
             return
         label, text = Text(row.label, style=row.label_style), Text(row.text, style=row.style)
         if self.width < _NARROW:

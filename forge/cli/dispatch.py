@@ -1,12 +1,15 @@
 """Runs one command and returns its exit code."""
 
+import argparse
+import logging
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import TextIO
 
 from forge.cli.commands import parse
 from forge.cli.console import Console, bear_any_text, readable
-from forge.cli.logs import told
 from forge.cli.signals import SIGPIPE, Interrupted, handling, raise_interrupted
 from forge.errors import ForgeError
 
@@ -17,7 +20,7 @@ def run_command(arguments: list[str] | None = None) -> int:
     try:
         with handling(raise_interrupted):
             options = parse(arguments)
-            with told(options):
+            with _told(options):
                 code: int = options.command(options)
             sys.stdout.flush()
     except ForgeError as error:
@@ -39,3 +42,33 @@ def run_command(arguments: list[str] | None = None) -> int:
 def _discard(stream: TextIO) -> None:
     """Send what is left in its buffer nowhere: Python would complain at exit, and return 120."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+@contextmanager
+def _told(options: argparse.Namespace) -> Iterator[None]:
+    """Set up logging and telemetry from the command line's options for the duration of the block."""
+    with ExitStack() as stack:
+        if getattr(options, "log_format", None):
+            stack.enter_context(_logged(options.log_format))
+        if getattr(options, "otel", False):
+            from forge.telemetry.exporting import exporting  # noqa: PLC0415 - most commands are not asked for it
+
+            stack.enter_context(exporting())
+        yield
+
+
+@contextmanager
+def _logged(how: str) -> Iterator[None]:
+    from forge.runtime.log import JsonFormatter, escaped  # noqa: PLC0415
+
+    log, handler = logging.getLogger("forge"), logging.StreamHandler(sys.stderr)
+    handler.addFilter(escaped)
+    handler.setFormatter(JsonFormatter() if how == "json" else logging.Formatter("%(asctime)s %(message)s"))
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)

@@ -114,7 +114,8 @@ def _tell(told: _Report, write: Path | None, console: Console) -> int:
     if console.stderr:
         print_json(told, indented=True)
     if told.profile is None:
-        console.say(f"\nnot usable: {printable(told.problem)}", "bold red")
+        shown = {said for found in told.findings[-1:] for said in (found.came, found.means)}
+        console.say("\nnot usable" + ("" if told.problem in shown else f": {printable(told.problem)}"), "bold red")
         return 1
     console.say(f"\nmode {told.reason}", "bold")
     if not console.stderr:

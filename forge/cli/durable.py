@@ -37,7 +37,7 @@ _IDLE = 0.5
 
 def run_work(options: argparse.Namespace) -> int:
     """Perform runs until a signal arrives or, with --until-idle, until none is left."""
-    served = [load_served(reference) for reference in options.workflows]
+    served = [load_served(reference, "forge runs work") for reference in options.workflows]
     console = Console(stderr=True)
 
     async def working() -> int:
@@ -166,6 +166,21 @@ def run_answer(options: argparse.Namespace) -> int:
     return 0
 
 
+def run_cancel(options: argparse.Namespace) -> int:
+    """Cancel a run; say so if it has ended already."""
+
+    async def cancelled(runs: Runs) -> Run:
+        known = await runs.get(options.run)
+        await runs.cancel(options.run)
+        return known
+
+    known = _asked(options, cancelled)
+    if known.over:
+        Console(stderr=True).say(f"the run {known.id} has already ended, and stays as it is:")
+        _show(Console(stderr=True), known)
+    return 0
+
+
 def run_upgrade(options: argparse.Namespace) -> int:
     """Resume runs of another version."""
 
@@ -201,7 +216,6 @@ def _plainly(do: Callable[[Runs, argparse.Namespace], Awaitable[object]]) -> Run
     return run
 
 
-run_cancel = _plainly(lambda runs, options: runs.cancel(options.run))
 run_retry = _plainly(lambda runs, options: runs.retry(options.run))
 run_export = _plainly(lambda runs, options: runs.export(options.run, options.file))
 run_delete = _plainly(lambda runs, options: runs.delete(options.run))

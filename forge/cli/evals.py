@@ -3,8 +3,7 @@
 import argparse
 from pathlib import Path
 
-from forge.cli.arguments import BACKEND, KEY, MODEL, PROFILE, count, seconds
-from forge.cli.logs import add_telemetry
+from forge.cli.arguments import BACKEND, KEY, MODEL, PROFILE, add_telemetry, count, seconds
 from forge.cli.parser import Parser, command_of
 
 

@@ -2,20 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import assert_never
 
 from rich.text import Text
 
 from forge.cli.console import Console, LabelledText, printable
-from forge.cli.rows import lines, provenance, rows
+from forge.cli.rows import rows, shortened
 from forge.cli.status import Screen, after, under_way
 from stages import events
-from stages.effect import Ask, Execute, Send
-from stages.message import Assistant, Message, System, Tool, User
-from stages.state import Awaiting, Ledger, State
 from stages.wire.deltas import Delta
-
-# A run: a few lines per turn as it happens.
 
 _TAIL = 60
 """Characters shown of an arriving answer."""
@@ -75,67 +69,10 @@ class View:
         else:
             self._status.stop()
         for row in rows(event):
-            for line in lines(row):
-                self.console.show(line)
+            self.console.show(shortened(row))
 
     def __rich__(self) -> Text:
         """The status line, whenever the spinner is drawn."""
         now, words = under_way(self._screen)
         said = f": {printable(words[-_TAIL:])}" if words else ""
         return Text(f"{self._connecting or now}{said} …", style="dim", no_wrap=True, overflow="ellipsis")
-
-
-# A state: its phase, the non-default fields of its ledger, its messages.
-
-COLUMN = 28
-"""Length of the longest label."""
-
-
-def state_rows(state: State) -> Iterator[LabelledText]:
-    """The rows of the state."""
-    yield LabelledText("phase", printable(phase_of(state)))
-    ledger, budget = state.ledger, state.ledger.budget
-    spare = ((name, getattr(budget, name)) for name in budget.__struct_fields__ if name != "price")
-    left = ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in spare if value is not None)
-    yield LabelledText("budget", printable(left))
-    fresh = Ledger(budget=budget)
-    for name in ledger.__struct_fields__:
-        value = getattr(ledger, name)
-        if value != getattr(fresh, name):
-            told = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-            yield LabelledText(name, printable(told))
-    for index, message in enumerate(state.history):
-        label, text = _message_row(message)
-        yield LabelledText(f"[{index}] {label}", printable(text))
-        if isinstance(message, Assistant):
-            for call in message.calls:
-                yield LabelledText("", printable(f"calls {call.name} {call.arguments}{provenance(call)}"))
-
-
-def phase_of(state: State) -> str:
-    """The phase as text, with what it awaits."""
-    phase = state.phase
-    match phase:
-        case Awaiting(effect=Send(turn=turn), summary=summary):
-            return f"awaiting the model, turn {turn}{', for a summary' if summary else ''}"
-        case Awaiting(effect=Execute(calls=calls)):
-            return f"awaiting the tools {', '.join(call.name for call in calls)}"
-        case Awaiting(effect=Ask(call=call)):
-            return f"awaiting a person's decision on {call.name}"
-        case _:
-            return type(phase).__name__.lower()
-
-
-def _message_row(message: Message) -> tuple[str, str]:
-    """The label and the text of a message."""
-    match message:
-        case System(text=text):
-            return "system", text
-        case User(text=text, kind=kind, turn=turn):
-            return f"{kind}, turn {turn}", text
-        case Assistant(text=text, turn=turn):
-            return f"assistant, turn {turn}", text
-        case Tool(name=name, text=text, kind=kind, turn=turn):
-            return f"{kind}, turn {turn}", f"{name}: {text}"
-        case _:
-            assert_never(message)

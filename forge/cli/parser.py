@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from forge._installation import VERSION
 from stages.options import did_you_mean
@@ -12,8 +12,11 @@ from stages.options import did_you_mean
 RunCommand = Callable[[argparse.Namespace], int]
 
 
+_ActionT = TypeVar("_ActionT", bound=argparse.Action)
+
+
 class Parser(argparse.ArgumentParser):
-    """An ArgumentParser that suggests corrections and always refuses unknown arguments."""
+    """An ArgumentParser that suggests corrections, always refuses unknown arguments, and writes values in capitals."""
 
     _words: Sequence[str] = ()
 
@@ -56,6 +59,11 @@ class Parser(argparse.ArgumentParser):
             for one in map(str, value if isinstance(value, list) else [value]):
                 words += [f"{name}={one}"] if one.startswith("-") else [name, one]
         return words
+
+    def _add_action(self, action: _ActionT) -> _ActionT:
+        if not action.option_strings and action.metavar is None:
+            action.metavar = action.dest.upper()  # as argparse writes the values of options
+        return super()._add_action(action)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is None or value in action.choices:

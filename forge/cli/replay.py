@@ -1,20 +1,26 @@
 """`forge replay`: show a recorded run, or replay it state by state."""
 
 import argparse
+import glob
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import assert_never
 
 from rich.text import Text
 
 from forge.cli.console import Console, LabelledText, printable, readable
-from forge.cli.eval_journals import judged_run
-from forge.cli.lines import COLUMN, View, phase_of, state_rows
-from forge.cli.rows import lines
+from forge.cli.lines import View
+from forge.cli.rows import provenance, shortened
 from forge.cli.run import load_definition
 from forge.cli.timelines import page, recorded_timeline, save_page
 from forge.errors import ForgeError
+from forge.evals.results import rows_with
+from forge.evals.row import Row
 from forge.journal.records import Journal, read_journal
 from forge.journal.replaying import DivergenceError, Step, states
+from stages.effect import Ask, Execute, Send
+from stages.message import Assistant, Message, System, Tool, User
+from stages.state import Awaiting, Ledger, State
 
 
 def run_replay(options: argparse.Namespace) -> int:
@@ -27,7 +33,7 @@ def run_replay(options: argparse.Namespace) -> int:
             raise ForgeError(f"{needs}; add --workflow")
         _header(console, journal)
         _print(console, recorded(journal))
-        _print(console, judged_run(Path(options.file)))
+        _print(console, _judged(Path(options.file)))
         return 0
     workflow = load_definition(options.workflow)
     _header(console, journal)
@@ -45,7 +51,7 @@ def run_replay(options: argparse.Namespace) -> int:
     except DivergenceError as error:
         console.say(f"at state {error.step.number}: {readable(str(error))}", "red")
         return 1
-    _print(console, judged_run(Path(options.file)))
+    _print(console, _judged(Path(options.file)))
     return 0
 
 
@@ -68,8 +74,8 @@ def _walk(console: Console, steps: Iterator[Step], to: int | None) -> None:
         if step.number == to:
             break
     if to is not None:
-        for row in state_rows(step.state):
-            console.show(row, COLUMN)
+        for row in _state_rows(step.state):
+            console.show(row, _COLUMN)
         if step.number < to:
             raise ForgeError(f"--to {to}: the journal ends at state {step.number}")
 
@@ -87,5 +93,89 @@ def recorded(journal: Journal) -> Iterator[Text | LabelledText]:
     """The recording without a workflow: each model call with the tools that ran after it."""
     for section in recorded_timeline(journal):
         yield Text(section.title, style="bold")
-        for row in section.items:
-            yield from lines(row)
+        yield from map(shortened, section.items)
+
+
+# A state: its phase, the non-default fields of its ledger, its messages.
+
+_COLUMN = 28
+"""Length of the longest label."""
+
+
+def _state_rows(state: State) -> Iterator[LabelledText]:
+    """The rows of the state."""
+    yield LabelledText("phase", printable(phase_of(state)))
+    ledger, budget = state.ledger, state.ledger.budget
+    spare = ((name, getattr(budget, name)) for name in budget.__struct_fields__ if name != "price")
+    left = ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in spare if value is not None)
+    yield LabelledText("budget", printable(left))
+    fresh = Ledger(budget=budget)
+    for name in ledger.__struct_fields__:
+        value = getattr(ledger, name)
+        if value != getattr(fresh, name):
+            told = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+            yield LabelledText(name, printable(told))
+    for index, message in enumerate(state.history):
+        label, text = _message_row(message)
+        yield LabelledText(f"[{index}] {label}", printable(text))
+        if isinstance(message, Assistant):
+            for call in message.calls:
+                yield LabelledText("", printable(f"calls {call.name} {call.arguments}{provenance(call)}"))
+
+
+def phase_of(state: State) -> str:
+    """The phase as text, with what it awaits."""
+    phase = state.phase
+    match phase:
+        case Awaiting(effect=Send(turn=turn), summary=summary):
+            return f"awaiting the model, turn {turn}{', for a summary' if summary else ''}"
+        case Awaiting(effect=Execute(calls=calls)):
+            return f"awaiting the tools {', '.join(call.name for call in calls)}"
+        case Awaiting(effect=Ask(call=call)):
+            return f"awaiting a person's decision on {call.name}"
+        case _:
+            return type(phase).__name__.lower()
+
+
+def _message_row(message: Message) -> tuple[str, str]:
+    """The label and the text of a message."""
+    match message:
+        case System(text=text):
+            return "system", text
+        case User(text=text, kind=kind, turn=turn):
+            return f"{kind}, turn {turn}", text
+        case Assistant(text=text, turn=turn):
+            return f"assistant, turn {turn}", text
+        case Tool(name=name, text=text, kind=kind, turn=turn):
+            return f"{kind}, turn {turn}", f"{name}: {text}"
+        case _:
+            assert_never(message)
+
+
+# The verdict of an eval's run, from the results file beside its journals.
+
+
+def recorded_row(journal: Path) -> Row | None:
+    """The row of the journal's run; None if no results file beside its folder has it."""
+    whole = journal.absolute()
+    folder = next((one for one in whole.parents if one.name.endswith(".journals")), None)
+    if folder is None:
+        return None
+    name = whole.relative_to(folder).as_posix()
+    stem = folder.name.removesuffix(".journals")
+    files = (one for one in folder.parent.glob(f"{glob.escape(stem)}*") if one.stem == stem and one.is_file())
+    found = (row for file in files for row in rows_with(file, name))
+    return next((row for row in found if any(one.partition("/")[2] == name for one in row.journals)), None)
+
+
+def _judged(journal: Path) -> tuple[LabelledText | Text, ...]:
+    """The scenario, end and verdict of the journal's run; nothing if it is not an eval's journal."""
+    row = recorded_row(journal)
+    if row is None:
+        return ()
+    why = f": {printable(row.why)}" if row.why else ""
+    return (
+        Text(f"scenario {printable(row.scenario)}, seed {row.seed}, {printable(row.configuration.name)}", style="bold"),
+        LabelledText("ended", printable(row.end)),
+        LabelledText("verdict", f"{row.verdict}{why}"),
+    )

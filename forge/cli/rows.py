@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from types import MappingProxyType
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from forge.cli.console import LINE, LabelledText, printable
 from forge.errors import explain
 from forge.journal.replaying import ending
@@ -51,12 +53,11 @@ _REASON = 4_000
 """Maximum characters of a line of a halt's reason."""
 
 
-def lines(row: LabelledText, width: int = LINE) -> Iterator[LabelledText]:
+def shortened(row: LabelledText, width: int = LINE) -> LabelledText:
     """The row as printed: on one line, but a halt's reason completely: it is what the reader wants to know."""
-    whole = row.label == "halted"
-    for number, line in enumerate((row.text.splitlines() or [""]) if whole else [row.text]):
-        label, style = ("", "") if number else (row.label, row.label_style)
-        yield LabelledText(label, printable(line, _REASON if whole else width), row.style, style)
+    if row.label == "halted":
+        return replace(row, text="\n".join(printable(line, _REASON) for line in row.text.splitlines()))
+    return replace(row, text=printable(row.text, width))
 
 
 def rows(event: events.Event | Delta) -> Iterator[LabelledText]:

@@ -114,10 +114,10 @@ def load_agent(reference: str) -> Agent:
     return _named(reference, Agent)
 
 
-def load_served(reference: str) -> Workflow | Agent:
-    """The Workflow or Agent with that name in the file, as for `load_workflow`."""
+def load_served(reference: str, several: str = "") -> Workflow | Agent:
+    """The Workflow or Agent with that name, as for `load_workflow`. `several`: a command that takes more than one."""
     kinds: tuple[type[Workflow | Agent], ...] = (Workflow, Agent)
-    return demo.workflow if reference == "demo" else _named(reference, *kinds)
+    return demo.workflow if reference == "demo" else _named(reference, *kinds, several=several)
 
 
 def load_definition(reference: str) -> Workflow:
@@ -126,7 +126,7 @@ def load_definition(reference: str) -> Workflow:
     return served.workflow if isinstance(served, Agent) else served
 
 
-def _named(reference: str, *kinds: type[_T]) -> _T:
+def _named(reference: str, *kinds: type[_T], several: str = "") -> _T:
     file, _, name = reference.rpartition(":") if ".py:" in reference else (reference, "", "")
     what = " or ".join(kind.__name__.lower() for kind in kinds)
     module = imported(file, f"the {what} as FILE.py:NAME")
@@ -138,7 +138,9 @@ def _named(reference: str, *kinds: type[_T]) -> _T:
     if name and name not in found:
         raise ForgeError(f"{file} has no {what} named {name!r}; it has: {there}.{did_you_mean(name, found)}")
     if not name and len(found) > 1:
-        raise ForgeError(f"{file} has more than one {what}: {there}; write {file}:NAME")
+        each = [f"{file}:{one}" for one in found]
+        write = f"{several} {shlex.join(each)}, and the options as before" if several else " or ".join(each)
+        raise ForgeError(f"{file} has more than one {what}; write {write}")
     return found[name] if name else next(iter(found.values()))
 
 

@@ -20,7 +20,7 @@ def run_serve(options: argparse.Namespace) -> int:
     """Serve until SIGINT or SIGTERM. A second signal exits immediately; no run is lost."""
     from forge.serve import RunServer, ServeOptions  # noqa: PLC0415 - an extra
 
-    served = [load_served(reference) for reference in options.workflows]
+    served = [load_served(reference, "forge serve") for reference in options.workflows]
     console = Console(stderr=True)
     with downloading(console) as progress:
         backend = backend_for(options, served, progress)

@@ -118,8 +118,8 @@ class Question(Ask, frozen=True, kw_only=True, tag=False):
 class Run(Struct, frozen=True, kw_only=True):
     """A run. Times are ISO 8601, UTC.
 
-    `problem` explains why it halted or failed; `halt` is the same as data, `reason` its kind, such as `budget_spent`;
-    `retriable`: `Runs.retry` resumes it.
+    `problem` explains why it halted or failed, or what keeps it from going on. `halt` is why it halted as data,
+    `reason` its kind, such as `budget_spent`; `retriable`: `Runs.retry` resumes it.
     `in_doubt`: once it has ended, its calls whose outcome is unknown: they may have taken effect. Lists leave out
     `question`, `outcome`, `in_doubt` and `message`. `follows` and `followed_by` are the runs before and after it in its
     `conversation`. `segment` is the number of its last segment, `version` that of its step order and states.
@@ -350,7 +350,7 @@ class Runs:
         known = await self.get(run)
         question = known.question
         if question is None:
-            raise RunError(f"the run {run} is not waiting for an answer: it is {known.state}", "not-asked")
+            raise RunError(f"the run {run} has no open question: it is {known.state}", "not-asked")
         if answer.digest != question.digest:
             raise RunError(
                 f"the run {run} no longer asks that; it asks about {question.call.name} "
@@ -658,9 +658,9 @@ class Runs:
         ]
         if not whole:
             return runs
-        return [await self._whole(run, last) for run, last in zip(runs, lasts, strict=True)]
+        return [await self._whole(*one) for one in zip(runs, found, lasts, strict=True)]
 
-    async def _whole(self, run: Run, last: SegmentRow) -> Run:
+    async def _whole(self, run: Run, first: SegmentRow, last: SegmentRow) -> Run:
         """The run with the fields that only its saved states have."""
         text = await asyncio.to_thread(self._database.input_of, segment_id(run.id, 0))
         asked = [one for one in unpacked(SEGMENT.decode(text).state).history if isinstance(one, User)] if text else []
@@ -670,7 +670,7 @@ class Runs:
         return replace(
             run,
             message=asked[-1].text if asked else "",
-            question=await self._question(last) if run.state == "waiting" else None,
+            question=await self._question(last) if run.state == "waiting" and not _ends(first, run.state) else None,
             outcome=phase.outcome if isinstance(phase, Done) else None,
             in_doubt=ended.ledger.in_doubt if ended else (),
         )
@@ -800,6 +800,8 @@ def _next(first: SegmentRow) -> str:
 def _listed(first: SegmentRow, last: SegmentRow, *, answered: bool, followed_by: str) -> Run:
     """The run as its rows describe it, without its saved states."""
     state, problem = _state(last)
+    if _ends(first, state):
+        problem = problem or "it was cancelled, and ends as soon as a worker takes it up"
     end = _output(last)
     halt = end.halt if isinstance(end, SegmentEnd) else None
     return Run(
@@ -819,6 +821,11 @@ def _listed(first: SegmentRow, last: SegmentRow, *, answered: bool, followed_by:
         follows=str(first.attributes.get("follows", "")),
         followed_by=followed_by,
     )
+
+
+def _ends(first: SegmentRow, state: How) -> bool:
+    """Whether the run was cancelled and has not ended yet."""
+    return state not in _OVER and first.attributes.get("cancel") is True
 
 
 def _state(row: SegmentRow) -> tuple[How, str]:

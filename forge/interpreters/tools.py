@@ -186,13 +186,14 @@ class TimeLimit:
         """Note progress."""
         self._heard = self._now()
 
-    async def bound(self, call: Coroutine[None, None, object]) -> object:
+    async def bound(self, call: Coroutine[None, None, object], raised: Callable[[Exception], None]) -> object:
         """The result of the call. Overdue if it takes too long, even if it cannot be stopped.
 
-        A result that it returns while being cancelled counts.
+        A result that it returns while being cancelled counts. `raised` is called with what it raises after that.
         """
         task = asyncio.create_task(call, name=f"forge tool {self._spec.name}")
         try:
+            await asyncio.sleep(0)  # it begins, even if the loop was busy until its time was over
             while not task.done() and (left := self._next() - self._now()) > 0:
                 await asyncio.wait({task}, timeout=left)
         except asyncio.CancelledError:
@@ -213,7 +214,7 @@ class TimeLimit:
         await asyncio.wait({task}, timeout=GRACE)
         if not task.done():
             _log.warning("%s %s and cannot be cancelled; the run continues without it", self._spec.name, why)
-            leave(task)
+            leave(task, raised)
             raise Overdue(why, stopped=False)
         broken = None if task.cancelled() else task.exception()
         # A tool may turn its cancellation into another exception; unless that says what it did, nobody knows.
@@ -229,18 +230,19 @@ class TimeLimit:
         return min(when for when in (silent, self._end, float("inf")) if when is not None)
 
 
-def leave(task: asyncio.Future[_T]) -> None:
+def leave(task: asyncio.Future[_T], raised: Callable[[Exception], None] = unheard) -> None:
     """Abandon the task, which `asyncio.run` would otherwise wait for at the end. It runs as long as the loop does."""
+
+    def gone(task: asyncio.Task[_T]) -> None:
+        _left_behind.discard(task)
+        # An exception that nobody retrieves would be logged by asyncio, with the values in it.
+        if not task.cancelled() and isinstance(error := task.exception(), Exception):
+            raised(error)
+
     if isinstance(task, asyncio.Task) and not task.done():
         _left_behind.add(task)
         asyncio.tasks._unregister_task(task)  # noqa: SLF001 - named so, and documented: docs.python.org, "Extending"
-        task.add_done_callback(_gone)
-
-
-def _gone(task: asyncio.Task[_T]) -> None:
-    _left_behind.discard(task)
-    if not task.cancelled():
-        task.exception()  # an exception that nobody retrieves would be logged
+        task.add_done_callback(gone)
 
 
 # Running tools: async ones on the loop, others in threads; results and exceptions become values.
@@ -323,7 +325,7 @@ class Tools:
 
         try:
             running = tool.call(call, effect.run, hear, caller)
-            value = await (running if limit is None else limit.bound(running))
+            value = await (running if limit is None else limit.bound(running, functools.partial(raised, call)))
             if isinstance(value, Paused):
                 return replace(value, call_id=call.id)
             return succeeded(call.id, value, tool.spec.result_limit, tool=call.name)

@@ -10,12 +10,19 @@ from concurrent.futures import Future
 from contextlib import suppress
 from types import TracebackType
 
+import msgspec
+from mcp_types import Tool as ListedTool
+from mcp_types import ToolAnnotations
+from msgspec import Raw
+from msgspec.structs import replace
+
 from forge.errors import DefinitionError, ForgeError, McpError, ToolFailed, checked_options
-from forge.mcp.definitions import forge_tool
 from forge.mcp.protocol import McpServer, local_names, progress_text
 from forge.mcp.session import Session
-from forge.tools.definition import Returned, Tool, ToolOptions
+from forge.tools.definition import Explicit, Returned, Signature, Tool, ToolOptions, as_it_is, tell_unchecked, tool
 from stages.options import did_you_mean
+from stages.repair.decoding import sound
+from stages.schema.check import readable
 
 # Forge's tools for the connected servers, and mistakes in the user's options.
 
@@ -45,27 +52,56 @@ def offered_tools(sessions: Iterable[Session]) -> tuple[Tool[..., object], ...]:
     }
     names = local_names({name: [tool.name for tool in tools] for name, tools in wanted.items()})
     return tuple(
-        forge_tool(tool, names[name][tool.name], open_ones[name].server, _function(open_ones[name], tool.name, loop))
+        _forge_tool(tool, names[name][tool.name], open_ones[name].server, _function(open_ones[name], tool.name, loop))
         for name, tools in wanted.items()
         for tool in tools
     )
 
 
+def _forge_tool(
+    listed: ListedTool, name: str, server: McpServer, function: Callable[..., AsyncGenerator[object, None]]
+) -> Tool[..., object]:
+    """The tool under that name. The model sees the schema unchanged; it is checked as far as forge can read it."""
+    schema = Raw(msgspec.json.encode(listed.input_schema))
+    checked = readable(schema)
+    tell_unchecked(name, checked)
+    # A schema that is not an object with properties would be useless to a model.
+    shown = schema if isinstance(listed.input_schema.get("properties", {}), dict) else checked
+    signature = Signature(name=name, description=sound(listed.description or listed.title or ""), parameters=shown)
+    own = server.tools.get(listed.name, {})
+    options: ToolOptions = {**_hinted(listed.annotations or ToolAnnotations(), trusted=server.trust_hints), **own}
+    made = tool(name=name, **options)(Explicit(function, signature, as_it_is))
+    spec = made.spec if bytes(checked) == bytes(shown) else replace(made.spec, checked=checked)
+    return Tool(made.function, spec, made.problems)
+
+
+def _hinted(hints: ToolAnnotations, *, trusted: bool) -> ToolOptions:
+    """The effect of the server's hints; untrusted hints can only add caution.
+
+    https://modelcontextprotocol.io/specification/2025-11-25/schema#toolannotations
+    """
+    reads = hints.read_only_hint is True
+    if trusted and reads:
+        return {"effect": "read"}
+    options: ToolOptions = {"approval": True} if hints.destructive_hint is True else {}
+    return {**options, "idempotent": True} if trusted and hints.idempotent_hint is True else options
+
+
 def _mistakes(session: Session) -> Iterator[str]:
     """Options for tools that the server does not have, and unknown options of a tool."""
-    known, options = [tool.name for tool in session.tools], ToolOptions.__annotations__
-    for tool in dict.fromkeys((*(session.server.only or ()), *session.server.tools)):
-        if tool not in known:
-            there, meant = ", ".join(known) or "none", did_you_mean(tool, known)
-            yield f"server {session.name}: it has no tool {tool!r}; it has: {there}.{meant}"
-    for tool, given in session.server.tools.items():
+    known, options = [one.name for one in session.tools], ToolOptions.__annotations__
+    for name in dict.fromkeys((*(session.server.only or ()), *session.server.tools)):
+        if name not in known:
+            there, meant = ", ".join(known) or "none", did_you_mean(name, known)
+            yield f"server {session.name}: it has no tool {name!r}; it has: {there}.{meant}"
+    for name, given in session.server.tools.items():
         for one in (one for one in given if one not in options):
             there, meant = ", ".join(options), did_you_mean(one, options)
-            yield f"server {session.name}: the tool {tool} has no option {one!r}; there are: {there}.{meant}"
+            yield f"server {session.name}: the tool {name} has no option {one!r}; there are: {there}.{meant}"
 
 
 def _function(
-    session: Session, tool: str, home: asyncio.AbstractEventLoop
+    session: Session, name: str, home: asyncio.AbstractEventLoop
 ) -> Callable[..., AsyncGenerator[object, None]]:
     """The function of a tool: yields the server's progress, then the result."""
 
@@ -80,7 +116,7 @@ def _function(
             here.call_soon_threadsafe(tell, progress_text(progress, total, message))
 
         # Run in the sessions' loop, unless that has ended.
-        work = session.call(tool, arguments, hear)
+        work = session.call(name, arguments, hear)
         if not home.is_running():
             work.close()
             raise ToolFailed("the sessions with the MCP servers are closed.")

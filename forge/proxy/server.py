@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from msgspec.structs import replace
 
 from forge.backends import named
-from forge.connection import AnyBackend, Connection, Setup
+from forge.connection import AnyBackend, Connection
 from forge.door.listening import Server
 from forge.masking import Hidden
 from forge.observation import observe_with
@@ -86,7 +86,9 @@ async def _application(
         endpoint = replace(endpoint, hidden=endpoint.hidden | Hidden((options.backend_api_key,)))
         connection = replace(connection, endpoint=endpoint)
     limit = endpoint.context_limit if endpoint else 0
-    setup = _open_to_text(connection.setup)
+    setup = connection.setup
+    if setup.mode == "constrained":
+        setup = replace(setup, mode="native")  # under a constraint, a model could never answer in text
     async with AsyncExitStack() as opened:
         client = None if endpoint is None else await opened.enter_async_context(endpoint_client(endpoint))
         spoken = wire(setup.dialect)
@@ -128,8 +130,3 @@ def _fallback(connection: Connection, options: ProxyOptions) -> ToolFallback | N
     form = connection.setup.form
     judges = ReplyJudges(max_retries=options.max_retries, search_text=options.rescue, mode="prompted", form=form)
     return ToolFallback(judges=judges, words=endpoint.tools_refused, always=not endpoint.native_calls)
-
-
-def _open_to_text(setup: Setup) -> Setup:
-    """The setup with native instead of constrained calls: under a constraint, a model could never answer in text."""
-    return replace(setup, mode="native") if setup.mode == "constrained" else setup

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from forge.tools import respond_tool
 from forge.wildcards import matches
-from stages.effect import RawCall, Reply
+from stages.effect import Reply
 from stages.repair.decoding import decode, decode_or
 from stages.wire.openai.chat_server import SentTool
 from stages.wire.server.errors import RequestError
@@ -85,10 +85,7 @@ def in_plain_words(reply: Reply) -> Reply:
         return reply
     if calls:
         return replace(reply, calls=calls)
-    told = [reply.text.strip(), *map(_said, reply.calls)]
+    said = (decode_or(_message, call.arguments, _Message(message="")).message for call in reply.calls)
+    told = [reply.text.strip(), *said]
     finish = "stop" if reply.finish == "tool_calls" else reply.finish
     return replace(reply, text="\n\n".join(filter(None, told)), calls=(), finish=finish)
-
-
-def _said(call: RawCall) -> str:
-    return decode_or(_message, call.arguments, _Message(message="")).message

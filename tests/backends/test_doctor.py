@@ -311,6 +311,11 @@ def test_exit_codes(ward: str, tmp_path: Path, capsys: pytest.CaptureFixture[str
         assert problem
 
 
+def test_why_no_server_is_there_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    code, said, _ = told_by(capsys, "http://127.0.0.1:1")
+    assert (code, said.count("Connection refused"), said.splitlines()[-1]) == (1, 1, "not usable")
+
+
 def test_a_key_is_shown_nowhere(ward: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """This server repeats the credentials in its errors, as some do."""
     monkeypatch.setenv("DOOR", "sk-verysecret")

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from forge.cli.chat.painting import live_text, paint
 from forge.cli.chat.screen import Printed, Spelled
+from forge.cli.chat.terminal_face import live_text, paint
 from forge.cli.console import Console, LabelledText
 
 

@@ -157,7 +157,7 @@ def test_nobody_can_approve_in_a_pipe(tmp_path: Path) -> None:
     ("words", "says"),
     [
         (["nothing.py:agent"], "there is no file nothing.py; write the agent as FILE.py:NAME"),
-        (["till.py"], "till.py has more than one agent: paying, waiting, looking, failing; write till.py:NAME"),
+        (["till.py"], "more than one agent; write till.py:paying or till.py:waiting or till.py:looking"),
         (
             ["till.py:payin"],
             "till.py has no agent named 'payin'; it has: paying, waiting, looking, failing. Did you mean paying?",

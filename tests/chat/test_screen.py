@@ -90,7 +90,7 @@ PRINTED: list[tuple[events.Event | Delta, list[tuple[str, str]]]] = [
         events.RunHalted(halt=JournalFailed(problem="the disk is full")),
         [("halted", explain(JournalFailed(problem="the disk is full"))), ("", "/continue tries again")],
     ),
-    (events.RunFailed(problem="it broke\ntwice"), [("halted", "it broke"), ("", "twice")]),
+    (events.RunFailed(problem="it broke\ntwice"), [("halted", "it broke\ntwice")]),
 ]
 
 

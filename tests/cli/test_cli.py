@@ -96,7 +96,7 @@ def test_no_command_is_wrong_use() -> None:
         ("run flow.py Go. --backend local --zzz", "unrecognized arguments: --zzz\n"),
         ("eval run --no-probe", "unrecognized arguments: --no-probe\n"),
         ("runs events 7f3a", "required: RUN; write forge runs events WORKFLOW RUN\n"),
-        ("run orders.py", "write forge run WORKFLOW MESSAGE --backend BACKEND\n"),
+        ("run orders.py", "required: MESSAGE, --backend; write forge run WORKFLOW MESSAGE --backend BACKEND\n"),
         ("demo --order A-18", "there is no order 'A-18'; there are: A-17, B-42, C-08, D-33. Did you mean A-17?"),
     ],
 )
@@ -129,7 +129,7 @@ def test_each_flag_sets_its_option_and_no_other(words: list[str], kind: type[Opt
         ("raise SystemExit(0)", "cannot be imported: it ends the program (line 1)"),
         ("def (", "cannot be imported: SyntaxError"),
         (FLOW.replace('terminal_tool="finish"', 'terminal_tool="end", required_steps=["a"]'), "- required_steps"),
-        (FLOW + "other = Workflow('o', tools=[finish], terminal_tool='finish')", "more than one workflow: workflow"),
+        (FLOW + "other = Workflow('o', tools=[finish], terminal_tool='finish')", "flow.py:workflow or "),
     ],
 )
 def test_a_file_without_a_usable_workflow(tmp_path: Path, content: str | None, says: str) -> None:
@@ -137,6 +137,13 @@ def test_a_file_without_a_usable_workflow(tmp_path: Path, content: str | None, s
     if content is not None:
         path.write_text(content)
     assert says in refused("run", str(path), "Go.", "--backend", "http://127.0.0.1:1", "--var", "tone=x")
+
+
+def test_a_command_for_several_workflows_says_how_to_name_them(tmp_path: Path) -> None:
+    path = tmp_path / "flow.py"
+    path.write_text(FLOW + "other = Workflow('o', tools=[finish], terminal_tool='finish')")
+    said = refused("serve", str(path), "--backend", "http://127.0.0.1:1")
+    assert f"write forge serve {path}:workflow {path}:other, and the options as before" in said
 
 
 @pytest.mark.parametrize("name", ["json", "two words"])

@@ -5,7 +5,7 @@ import logging
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Awaitable
-from contextlib import closing, suppress
+from contextlib import closing
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -69,7 +69,7 @@ async def test_a_run_waits_for_a_person_and_another_process_goes_on_with_it(tmp_
         assert (await runs.get(run)).state == "queued"
         assert [one.id for one in (await runs.list(states=["queued"])).runs] == [run]
         assert (await runs.list(states=["waiting", "failed"])).runs == ()
-        assert "is not waiting for an answer: it is queued" in await refused(
+        assert "has no open question: it is queued" in await refused(
             runs.answer(run, Rejected(digest=digest_of(waiting), reason="no"))
         )
     async with durable.worker(till, database=database, backend=Scripted(FULL[2:])) as runs:
@@ -424,9 +424,9 @@ async def test_a_waiting_run_is_cancelled_while_no_worker_is_there(tmp_path: Pat
         waiting = await runs.wait(run)
     async with durable.client(database) as runs:
         await runs.cancel(run)
-        # An answer that comes after it changes nothing.
-        with suppress(ForgeError):
-            await runs.answer(run, Approved(digest=digest_of(waiting)))
+        cancelled = await runs.get(run)
+        assert cancelled.problem == "it was cancelled, and ends as soon as a worker takes it up"
+        assert "has no open question" in await refused(runs.answer(run, Approved(digest=digest_of(waiting))))
     async with durable.worker(till, database=database, backend=Scripted([])) as runs:
         assert isinstance((await runs.result(run)).failure().halt, Cancelled)
         assert (await runs.get(run)).state == "cancelled"

@@ -66,6 +66,9 @@ def test_a_run_is_started_worked_on_answered_and_read(tmp_path: Path) -> None:
     shown = runs("show", "order-1")
     assert "  message  Pay 5\n" in shown
     assert '     done  pay returned "paid 6"\n' in shown
+    cancelled = runs("cancel", "order-1")
+    assert "has already ended" in cancelled
+    assert '     done  pay returned "paid 6"\n' in cancelled
     events = [json.loads(line) for line in runs("events", "flow.py", "order-1").splitlines()]
     assert events[-1]["event"]["type"] == "finished"
     later = runs("events", "flow.py", "order-1", "--after", "{}.{}".format(*events[-2]["sequence"]))

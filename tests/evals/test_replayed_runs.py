@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from forge.cli.eval_journals import recorded_row
+from forge.cli.replay import recorded_row
 from tests.commands import forge
 from tests.evals.running import rows, run, served
 

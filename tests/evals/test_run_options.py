@@ -132,7 +132,7 @@ def test_a_model_call_may_take_as_long_as_a_run(server: str, seconds: float, cal
     [
         ("rnus = 3", (), "Did you mean runs?"),
         ("runs = 0", (), "evals.toml: runs is 0; it must be a whole number, at least 1"),
-        ("[[model]]\nmodel = 'x'", (), "evals.toml: [model number 1] backend: it is missing"),
+        ("[[model]]\nmodel = 'x'", (), "evals.toml: [model number 1] backend is missing"),
         ("[[model]]\nbakend = 'local'", (), "[model number 1] bakend: unknown key. "),
         ("max_tokens = 9\n[[model]]\nbackend = 'local'", (), "max_tokens: it belongs in the table [[model]]"),
         ("runs = 3", (), "no model is given"),

@@ -166,7 +166,7 @@ WRONG = [
     ([f"{FLOW}:workflow"], "a workflow has no backend of its own; give --backend"),
     ([f"{FLOW}:agent", "--model", "x"], "--model needs --backend"),
     (["no_such.py", *NOBODY], "there is no file no_such.py"),
-    ([str(FLOW), *NOBODY], "has more than one workflow or agent: agent, workflow"),
+    ([str(FLOW), *NOBODY], "has more than one workflow or agent; write "),
     ([f"{FLOW}:agent", *NOBODY, "--var", "tone"], "write it as NAME=VALUE"),
     ([f"{FLOW}:agent", *NOBODY, "<&-"], "one of them is closed"),
 ]

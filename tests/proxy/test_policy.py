@@ -101,11 +101,11 @@ FAULTS = [
     "[order number 1] at_mst: unknown key",
     "[order number 1] counts_if: unknown key. Known keys: tool, at_step, ",  # it takes a function
     "[order number 2] at_most is '3'",
-    "[order number 2] tool: it is missing",
+    "[order number 2] tool is missing",
     "[tools.commit] effct: unknown key",
     "[tools.commit.prerequisites number 2] match: unknown key",
     "Did you mean match_arg?",
-    "[tools.b]: it must be a table",
+    "[tools.b] must be a table",
     "[model.\"qwen*\".calls] on_violation is 'block'; it must be one of block_all, block_call",
     '[model."qwen*"] model: unknown key',
     '[model."qwen*".tools.commit] grounded is 3',
@@ -162,7 +162,7 @@ def test_rules_that_contradict_each_other_are_refused_as_a_workflow_refuses_them
         (b"max_repeats = " + b"9" * 5000, "is not valid TOML: Exceeds the limit"),
         (b"a" + b".a" * 501 + b" = 1", "a line has more than 500 dots"),
         (b"a = " + b"[" * 30_000, "is not valid TOML: maximum recursion depth"),
-        (b'[order]\ntool = "a"', "[order]: it must be a list of tables; write [[order]]"),
+        (b'[order]\ntool = "a"', "[order] must be a list of tables; write [[order]]"),
         (b"".join(b"[model.m%d]\n" % n for n in range(101)), "model: there are 101 tables; the maximum is 100"),
     ],
 )

@@ -276,6 +276,31 @@ def test_a_tool_that_ignores_cancellation_is_left_behind_when_its_time_is_over(
     assert "cannot be cancelled; the run continues" in caplog.text
 
 
+def test_what_a_tool_raises_after_it_was_left_behind_is_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("forge.interpreters.tools.GRACE", 0.01)
+    go_on = asyncio.Event()
+
+    @tool(effect="read", timeout=0.01)
+    async def stubborn() -> None:
+        """Fail, but late."""
+        while not go_on.is_set():
+            with suppress(asyncio.CancelledError):
+                await go_on.wait()
+        raise RuntimeError("the disk is full")
+
+    @tool(effect="read")
+    async def wait() -> None:
+        """Let it go on."""
+        go_on.set()
+        for _ in range(9):
+            await asyncio.sleep(0)
+
+    assert "it cannot be stopped" in run_once(stubborn, wait, script=[call("stubborn"), call("wait")])[0][0]
+    assert "the disk is full" in caplog.text
+
+
 def test_a_tool_that_answers_while_it_is_being_stopped_has_answered() -> None:
     @tool(timeout=0.01)
     async def late() -> str:
@@ -287,6 +312,17 @@ def test_a_tool_that_answers_while_it_is_being_stopped_has_answered() -> None:
         return ""
 
     assert run_once(late, script=[call("late")])[0] == ["saved"]
+
+
+def test_a_call_begins_even_if_its_time_is_over_by_then() -> None:
+    """As on a loop that was busy: a write that never began would be told as one with an unknown outcome."""
+
+    @tool(timeout=1e-9)
+    async def pay() -> str:
+        """Pay."""
+        return "paid"
+
+    assert run_once(pay, script=[call("pay")])[0] == ["paid"]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from forge.cli.chat.screen import Printed, Spelled
-from forge.cli.console import LabelledText
+from forge.cli.console import LABEL_WIDTH, LabelledText
 from forge.cli.status import Screen
 from forge.interpreters.threads import in_thread, unheard
 
@@ -43,7 +43,6 @@ class Face(Protocol):
 
 # Plain lines, for pipes, dumb terminals, and people who want them; one row per event.
 
-_COLUMN = 9
 _AT_ONCE = 65_536
 """Maximum bytes to read at a time."""
 
@@ -65,16 +64,14 @@ class PlainFace:
         return typed
 
     def show(self, *printed: Printed) -> None:
-        """Print rows; continuation lines are indented like the first."""
+        """Print rows."""
         for one in printed:
             match one:
+                case LabelledText():
+                    row = one
                 case Spelled(markdown=text, suggestions=suggestions):
-                    label = "answer"
-                    lines = [*text.strip().splitlines(), *(f"- {answer}" for answer in suggestions)]
-                case LabelledText(label=label, text=text):
-                    lines = text.splitlines()
-            for number, line in enumerate(lines or [""]):
-                print(f"{'' if number else label:>{_COLUMN}}  {line}".rstrip())
+                    row = LabelledText("answer", "\n".join((text.strip(), *(f"- {each}" for each in suggestions))))
+            print("\n".join(row.plain()))
         sys.stdout.flush()
 
     def working(self, screen: Screen | None) -> None:
@@ -83,7 +80,7 @@ class PlainFace:
     def size(self) -> tuple[int, int]:
         """The size of the terminal, without margins."""
         size = shutil.get_terminal_size()
-        return max(30, size.columns - _COLUMN - 3), max(5, size.lines - 4)
+        return max(30, size.columns - LABEL_WIDTH - 3), max(5, size.lines - 4)
 
     async def answer(self, lines: Sequence[str], prompt: str, begun: str = "") -> str | None:
         """What the person types."""

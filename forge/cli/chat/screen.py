@@ -9,7 +9,7 @@ from forge.agent import Agent
 from forge.agent.definition import NAMES
 from forge.cli.chat.slash import HELP
 from forge.cli.console import LINE, LabelledText, printable, readable
-from forge.cli.rows import lines, result_row, rows, run_row
+from forge.cli.rows import result_row, rows, run_row, shortened
 from forge.cli.status import Screen, after
 from forge.errors import quantity
 from stages import events
@@ -122,12 +122,12 @@ def _printed(screen: Screen, stamped: Stamped) -> Iterator[Printed]:
                     yield LabelledText("cancelled", "send another message, or /continue", label_style="yellow")
                 case ApprovalNeeded(tool=tool):
                     told = f"{tool} needs a person's approval, and nobody is there to ask"
-                    yield from lines(run_row("halted", told))
+                    yield shortened(run_row("halted", told))
                 case _:
                     yield from _of_a_run(event)
                     yield LabelledText("", "/continue tries again")
         case events.RunFailed(problem=problem):
-            yield from lines(run_row("halted", problem))
+            yield shortened(run_row("halted", problem))
         case _:
             yield from _of_a_run(event)
 
@@ -137,7 +137,7 @@ def _of_a_run(event: events.Event | Delta) -> Iterator[LabelledText]:
     for row in rows(event):
         if row.label in _SHOWN:
             text = f"the model was told: {unmarked(row.text)}" if row.label in _FOR_THE_MODEL else row.text
-            yield from lines(replace(row, text=text), _SHOWN[row.label])
+            yield shortened(replace(row, text=text), _SHOWN[row.label])
 
 
 def _returned(screen: Screen, results: tuple[CallResult, ...]) -> Iterator[LabelledText]:

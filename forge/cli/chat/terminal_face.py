@@ -19,9 +19,14 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.shortcuts import CompleteStyle
 from prompt_toolkit.styles import Style
+from rich.console import Console as RichConsole
+from rich.console import ConsoleOptions, RenderableType, RenderResult
+from rich.markdown import Markdown
+from rich.padding import Padding
+from rich.segment import Segment
+from rich.text import Text
 
-from forge.cli.chat.painting import live_text, paint
-from forge.cli.chat.screen import Printed
+from forge.cli.chat.screen import Printed, Spelled
 from forge.cli.chat.slash import HELP
 from forge.cli.console import Console, LabelledText, readable
 from forge.cli.status import Screen, under_way
@@ -218,3 +223,52 @@ class _Commands(Completer):
         if text.startswith("/"):
             names = (f"/{name}" for name in HELP)
             yield from (Completion(name, -len(text)) for name in names if name.startswith(text))
+
+
+# Painting with rich; no character from a model or a tool can control the terminal.
+
+_INDENT = (0, 2)
+_LIVE = 2_000
+"""Maximum characters of an unfinished answer to render, because rendering takes linear time."""
+
+
+class Harmless:
+    """Renders without characters that control the terminal, which Markdown can contain as entities."""
+
+    def __init__(self, shown: RenderableType) -> None:
+        self._shown = shown
+
+    def __rich_console__(self, console: RichConsole, options: ConsoleOptions) -> RenderResult:
+        """The segments, with control characters replaced."""
+        for segment in console.render(self._shown, options):
+            yield Segment(readable(segment.text), segment.style)
+
+
+def paint(console: Console, printed: Printed) -> None:
+    """Print a row or an answer."""
+    match printed:
+        case Spelled(markdown=text, suggestions=suggestions):
+            console.print()
+            console.print(_markdown(text))
+            for one in suggestions:
+                console.print(Padding(Text(f"- {one}", style="cyan"), _INDENT))
+        case LabelledText(label="you", text=text):
+            console.print()
+            console.print(Text("> " + text.replace("\n", "\n  "), style="bold"))
+        case LabelledText():
+            console.show(printed)
+
+
+def _markdown(text: str) -> RenderableType:
+    """Markdown without hyperlinks, which would hide their target."""
+    return Harmless(Padding(Markdown(text, hyperlinks=False, code_theme="ansi_dark"), _INDENT))
+
+
+def live_text(console: Console, words: str, height: int) -> str:
+    """The last lines of an unfinished answer, encoded for the terminal."""
+    if len(words) > _LIVE:  # keep the end of the text, from the start of a line
+        words = words[-_LIVE:].partition("\n")[2] or words[-_LIVE:]
+    with console.capture() as captured:
+        console.print(_markdown(words))
+    lines = captured.get().rstrip("\n").split("\n")
+    return "\n".join(lines[-height:]) + "\n"

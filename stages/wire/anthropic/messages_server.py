@@ -107,9 +107,9 @@ def decode_choice(choice: SentChoice | None) -> ClientChoice:
         case SentChoice(type="tool", name=str() as name):
             return ClientChoice(mode="required", tools=(name,))
         case SentChoice(type="tool"):
-            raise BadRequest("it is missing", "tool_choice.name")
+            raise BadRequest("field required", "tool_choice.name")
         case SentChoice(type=kind):
-            raise BadRequest(f"it is {kind[:50]!r}; it must be auto, any, tool or none", "tool_choice.type")
+            raise BadRequest(f"must be auto, any, tool or none, not {kind[:50]!r}", "tool_choice.type")
 
 
 # Messages of Anthropic's API, read as a history.
@@ -179,20 +179,20 @@ def decode_history(messages: Sequence[SentMessage]) -> Iterator[ReadMessage]:
             case "system":
                 yield System(text=_blocks_text(blocks, f"{at}.content"))
             case _:
-                raise BadRequest(f"it is {message.role[:50]!r}; it must be user, assistant or system", f"{at}.role")
+                raise BadRequest(f"must be user, assistant or system, not {message.role[:50]!r}", f"{at}.role")
 
 
 def _blocks_text(blocks: Sequence[SentBlock], at: str) -> str:
     """The text of a system prompt. BadRequest for blocks of another type."""
     for number, block in enumerate(blocks):
         if block.type != "text":
-            raise BadRequest(f"it is {block.type[:50]!r}; it must be text", f"{at}[{number}].type")
+            raise BadRequest(f"must be text, not {block.type[:50]!r}", f"{at}[{number}].type")
     return paragraphs(_text(block, f"{at}[{number}]") for number, block in enumerate(blocks))
 
 
 def _text(block: SentBlock, at: str) -> str:
     if block.text is None:
-        raise BadRequest("it is missing", f"{at}.text")
+        raise BadRequest("field required", f"{at}.text")
     return block.text
 
 
@@ -264,7 +264,7 @@ def _assistant(blocks: Sequence[SentBlock], at: str, turn: int, names: dict[str,
 
 def _call(block: SentBlock, at: str) -> ToolCall:
     if not block.name:
-        raise BadRequest("it is missing", f"{at}.name")
+        raise BadRequest("field required", f"{at}.name")
     return ToolCall(id=block.id or "", name=block.name, arguments=arguments_text(block.input) or "{}")
 
 
@@ -347,7 +347,7 @@ def decode_count_request(body: bytes) -> ServerRequest | RequestError:
 
 def _served_with_limit(asked: _Request, body: bytes) -> ServerRequest:
     if asked.max_tokens is None:
-        raise BadRequest("it is missing", "max_tokens")
+        raise BadRequest("field required", "max_tokens")
     return _served(asked, body)
 
 
@@ -356,7 +356,7 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
         said = "this server keeps no threads; send the full conversation without it"
         raise BadRequest(said, "thread", code=_THREAD)
     if not asked.messages:
-        raise BadRequest("it must hold at least one message", "messages")
+        raise BadRequest("must have at least one message", "messages")
     found = [*_system(asked.system), *decode_history(asked.messages)]
     tools, other = decode_tools(asked.tools, {each.tool for each in found if isinstance(each, Reference)})
     choice = asked.tool_choice
@@ -396,7 +396,7 @@ def _format(given: _Format | None, at: str) -> TextFormat | None:
     if given is None:
         return None
     if given.type != "json_schema":
-        raise BadRequest(f"it is {given.type[:50]!r}; it must be json_schema", f"{at}.type")
+        raise BadRequest(f"must be json_schema, not {given.type[:50]!r}", f"{at}.type")
     return TextFormat(schema=schema_of(given.schema, f"{at}.schema"))
 
 

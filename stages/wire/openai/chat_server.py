@@ -105,7 +105,7 @@ def decode_tools(tools: bytes) -> tuple[tuple[OfferedTool, ...], tuple[Foreign, 
         elif (made := tool.custom) is not None:
             known.append(offered_tool(made.name, made.description, None, f"{at}.custom"))
         elif tool.type in ("function", "custom"):
-            raise BadRequest("it is missing", f"{at}.{tool.type}")
+            raise BadRequest("field required", f"{at}.{tool.type}")
         else:
             foreign.append(Foreign(at=at, kind=tool.type[:50], fate="dropped"))
     return distinct(known), tuple(foreign)
@@ -118,7 +118,7 @@ def decode_choice(choice: str | SentChoice | None) -> ClientChoice:
             return worded_choice(choice)
         case SentChoice(allowed_tools=_Allowed() as allowed):
             if allowed.mode not in ("auto", "required"):
-                raise BadRequest("it must be auto or required", "tool_choice.allowed_tools.mode")
+                raise BadRequest("must be auto or required", "tool_choice.allowed_tools.mode")
             names = tuple(map(_name, allowed.tools))
             return ClientChoice(mode="required" if allowed.mode == "required" else "auto", tools=names)
         case SentChoice():
@@ -128,7 +128,7 @@ def decode_choice(choice: str | SentChoice | None) -> ClientChoice:
 def _name(choice: SentName) -> str:
     named = choice.function or choice.custom
     if named is None:
-        raise BadRequest("it must name a function", "tool_choice")
+        raise BadRequest("must name a function", "tool_choice")
     return named.name
 
 
@@ -210,7 +210,7 @@ def _message(message: SentMessage, text: str, turn: int, names: dict[str, str], 
             name = names.get(answered) or message.name or ""
             return Tool(call_id=answered, name=name, text=text, turn=turn)
         case _:
-            raise BadRequest(f"it is {message.role[:50]!r}; it must be one of {_ROLES}", f"messages[{number}].role")
+            raise BadRequest(f"must be one of {_ROLES}, not {message.role[:50]!r}", f"messages[{number}].role")
 
 
 def _calls(message: SentMessage, place: int) -> tuple[ToolCall, ...]:
@@ -221,7 +221,7 @@ def _calls(message: SentMessage, place: int) -> tuple[ToolCall, ...]:
         elif call.custom is not None:
             calls.append(ToolCall(id=call.id or "", name=call.custom.name, arguments=as_arguments(call.custom.input)))
         else:
-            raise BadRequest("it must have a function", f"messages[{place}].tool_calls[{number}]")
+            raise BadRequest("must have a function", f"messages[{place}].tool_calls[{number}]")
     if message.function_call is not None and not message.tool_calls:
         said = message.function_call
         calls.append(ToolCall(id="", name=said.name, arguments=_arguments(said)))
@@ -291,9 +291,9 @@ def decode_request(body: bytes) -> ServerRequest | RequestError:
 
 def _served(asked: _Request, body: bytes) -> ServerRequest:
     if not asked.messages:
-        raise BadRequest("it must hold at least one message", "messages")
+        raise BadRequest("must have at least one message", "messages")
     if asked.n is not None and asked.n < 1:
-        raise BadRequest("it must be at least 1", "n")
+        raise BadRequest("must be at least 1", "n")
     history, foreign = decode_history(asked.messages)
     tools, other = decode_tools(asked.tools)
     newer = {} if asked.max_completion_tokens is None else {"max_tokens": "max_completion_tokens"}
@@ -320,7 +320,7 @@ def _format(given: _Format | None) -> TextFormat | None:
     if given is None:
         return None
     if given.type == "json_schema" and given.json_schema is None:
-        raise BadRequest("it is missing", "response_format.json_schema")
+        raise BadRequest("field required", "response_format.json_schema")
     own = given.json_schema or _Schema()
     return openai_format(given.type, own.schema, own.name, "response_format.json_schema", strict=bool(own.strict))
 

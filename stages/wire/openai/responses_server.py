@@ -138,7 +138,7 @@ def decode_choice(choice: str | SentChoice | None, names: NamespacedTools) -> Cl
             # `ClientChoice.tools` without any would allow all of the client's tools.
             return ClientChoice(mode="none") if allowed and not mine else ClientChoice(mode=mode, tools=mine)
         case SentChoice(type="allowed_tools"):
-            raise BadRequest("it must be auto or required", "tool_choice.mode")
+            raise BadRequest("must be auto or required", "tool_choice.mode")
         case SentChoice():
             return (
                 ClientChoice(mode="required", tools=(_chosen(choice, names),)) if _is_mine(choice) else ClientChoice()
@@ -152,7 +152,7 @@ def _is_mine(choice: SentName) -> bool:
 
 def _chosen(choice: SentName, names: NamespacedTools) -> str:
     if not choice.name:
-        raise BadRequest("it must have a name", "tool_choice")
+        raise BadRequest("must have a name", "tool_choice")
     given = (choice.namespace or "", choice.name)
     return names.get(given) or next((name for (_, own), name in names.items() if own == choice.name), choice.name)
 
@@ -264,7 +264,7 @@ def _assistant(item: SentItem, at: str, names: NamespacedTools, turn: int) -> As
 
 def _call(item: SentItem, at: str, names: NamespacedTools, arguments: str) -> ToolCall:
     if not item.name:
-        raise BadRequest("it is missing", f"{at}.name")
+        raise BadRequest("field required", f"{at}.name")
     name = names.get((item.namespace or "", item.name), item.name)
     return ToolCall(id=item.call_id or "", name=name, arguments=arguments)
 
@@ -286,9 +286,9 @@ def _message(item: SentItem, text: str, turn: int, at: str) -> System | User:
         case "system" | "developer":
             return System(text=text)
         case None:
-            raise BadRequest("it is missing", f"{at}.role")
+            raise BadRequest("field required", f"{at}.role")
         case role:
-            raise BadRequest(f"it is {role[:50]!r}; it must be user, assistant, system or developer", f"{at}.role")
+            raise BadRequest(f"must be user, assistant, system or developer, not {role[:50]!r}", f"{at}.role")
 
 
 def _words(content: Raw, at: str, *, fresh: bool) -> tuple[str, tuple[Foreign, ...]]:
@@ -351,7 +351,7 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
     given = asked.input if asked.input is not None else []
     items = [SentItem(role="user", content=Raw(msgspec.json.encode(given)))] if isinstance(given, str) else given
     if not items:
-        raise BadRequest("it must hold at least one item", "input")
+        raise BadRequest("must have at least one item", "input")
     offers = list(_offers(asked.tools, items))
     tools = named_tools(each for each in offers if isinstance(each, OfferedTool))
     names = names_of(tools)

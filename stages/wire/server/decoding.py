@@ -99,7 +99,7 @@ def _located(error: str) -> tuple[str, str]:
     said, at, path = error.rpartition(_AT)
     said, path = (said, path.removesuffix("`").removeprefix(".")) if at else (error, "")
     if missing := _MISSING.fullmatch(said):
-        return "it is missing", f"{path}.{missing['field']}".lstrip(".")
+        return "field required", f"{path}.{missing['field']}".lstrip(".")
     if said.startswith("Expected"):
         said = _TYPE.sub(lambda word: _JSON_TYPES[word[0]], said).replace("`", "")
     return said[:1].lower() + said[1:], path
@@ -175,7 +175,7 @@ def texts_of(
         if part.type in known:
             words = part.refusal if part.type == "refusal" else part.text
             if words is None:
-                raise BadRequest("it is missing", f"{at}[{number}].text")
+                raise BadRequest("field required", f"{at}[{number}].text")
             said.append(words)
         else:
             kind = part.type[:50]
@@ -192,7 +192,7 @@ def worded_choice(word: str | None) -> ClientChoice:
         case "none" | "required":
             return ClientChoice(mode=word)
         case _:
-            raise BadRequest(f"it is {word[:50]!r}; it must be auto, none, required or a tool", "tool_choice")
+            raise BadRequest(f"must be auto, none, required or a tool, not {word[:50]!r}", "tool_choice")
 
 
 def offered_tool(
@@ -219,7 +219,7 @@ def openai_format(kind: str, schema: Raw, name: str, at: str, *, strict: bool) -
         case "json_schema":
             return TextFormat(schema=schema_of(schema, f"{at}.schema"), name=name, strict=strict)
         case _:
-            said = f"it is {kind[:50]!r}; it must be text, json_object or json_schema"
+            said = f"must be text, json_object or json_schema, not {kind[:50]!r}"
             raise BadRequest(said, f"{at.removesuffix('.json_schema')}.type")
 
 
@@ -228,7 +228,7 @@ def schema_of(given: Raw, at: str) -> Raw | None:
     if bytes(given) == b"null":
         return None
     if not bytes(given).startswith(b"{"):
-        raise BadRequest("it must be a JSON Schema", at)
+        raise BadRequest("must be a JSON Schema", at)
     return given
 
 

@@ -70,7 +70,7 @@ def test_every_fault_is_told_with_its_table_and_what_may_be_meant(tmp_path: Path
     for part in (
         "tsk: unknown key",
         "Did you mean task?",
-        "task: it is missing",
+        "task is missing",
         "[limits] max_file: unknown key",
         "Did you mean max_files?",
         "[limits] write is 'src'; it must be a list",

@@ -233,18 +233,18 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"model": None}, "model", "expected string, got null"),
     ({"input": []}, "input", "at least one item"),
     ({"input": [{"role": "robot", "content": "x"}]}, "input[0].role", "must be user, assistant, system or developer"),
-    ({"input": [{"role": "user", "content": [{}]}]}, "input[0].content[0].type", "it is missing"),
-    ({"input": [{"role": "user", "content": [{"type": "input_text"}]}]}, "input[0].content[0].text", "it is missing"),
+    ({"input": [{"role": "user", "content": [{}]}]}, "input[0].content[0].type", "field required"),
+    ({"input": [{"role": "user", "content": [{"type": "input_text"}]}]}, "input[0].content[0].text", "field required"),
     ({"input": [{"type": "custom_tool_call", "name": "x"}]}, "input[0].input", "expected string, got null"),
-    ({"tools": [{"name": "look"}]}, "tools[0].type", "it is missing"),
+    ({"tools": [{"name": "look"}]}, "tools[0].type", "field required"),
     ({"tools": [space("x", {"type": "function"})]}, "tools[0].tools[0].name", "1 to 256 characters"),
     ({"tools": [{**LOOK, "parameters": 3}]}, "tools[0].parameters", "must be a JSON Schema"),
     ({"tool_choice": "required"}, "tool_choice", "the request has no tools"),
-    ({"tools": [LOOK], "tool_choice": "maybe"}, "tool_choice", "'maybe'; it must be auto"),
+    ({"tools": [LOOK], "tool_choice": "maybe"}, "tool_choice", "must be auto, none, required or a tool, not 'maybe'"),
     ({"tools": [LOOK], "tool_choice": {"type": "function", "name": "x"}}, "tool_choice", "'x' is not one of"),
     ({"tools": [LOOK], "tool_choice": {"type": "allowed_tools", "mode": "x"}}, "tool_choice.mode", "auto or required"),
     ({"max_output_tokens": 0}, "max_output_tokens", ">= 1"),
-    ({"text": {"format": {"type": "xml"}}}, "text.format.type", "it must be text"),
+    ({"text": {"format": {"type": "xml"}}}, "text.format.type", "must be text"),
 ]
 
 

@@ -168,35 +168,35 @@ def test_what_has_no_noun_is_listed_with_what_becomes_of_it() -> None:
 def test_tokens_are_counted_without_a_limit() -> None:
     body = msgspec.json.encode({"model": "m", "messages": [ASK], "tools": [LOOK]})
     assert isinstance(decode_count_request(body), ServerRequest)
-    assert decode_request(body) == RequestError(message="max_tokens: it is missing", param="max_tokens")
+    assert decode_request(body) == RequestError(message="max_tokens: field required", param="max_tokens")
 
 
 WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"model": 3}, "model", "expected string, got integer"),
     ({"max_tokens": 0}, "max_tokens", ">= 1"),
     ({"messages": []}, "messages", "at least one"),
-    ({"messages": [{"role": "user"}]}, "messages[0].content", "it is missing"),
+    ({"messages": [{"role": "user"}]}, "messages[0].content", "field required"),
     ({"messages": [{"role": "tool", "content": "x"}]}, "messages[0].role", "must be user, assistant or system"),
-    ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages[0].content[0].text", "it is missing"),
+    ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages[0].content[0].text", "field required"),
     (
         {"messages": [{"role": "assistant", "content": [{"type": "tool_use"}]}]},
         "messages[0].content[0].name",
-        "missing",
+        "field required",
     ),
     ({"messages": [{"role": "user", "content": [result("t", 3)]}]}, "messages[0].content[0].content", "expected"),
     (
         {"messages": [{"role": "user", "content": [result("t", [{}])]}]},
         "messages[0].content[0].content[0].type",
-        "it is missing",
+        "field required",
     ),
-    ({"system": [{"type": "image"}]}, "system[0].type", "it must be text"),
+    ({"system": [{"type": "image"}]}, "system[0].type", "must be text"),
     ({"tools": [{"name": ""}]}, "tools[0].name", "1 to 256 characters"),
     ({"tools": [{"name": "f", "input_schema": 3}]}, "tools[0].input_schema", "must be a JSON Schema"),
     ({"tool_choice": {"type": "any"}}, "tool_choice", "the request has no tools"),
-    ({"tools": [LOOK], "tool_choice": {"type": "tool"}}, "tool_choice.name", "it is missing"),
-    ({"tools": [LOOK], "tool_choice": {"type": "some"}}, "tool_choice.type", "it must be auto, any, tool or none"),
-    ({"output_format": {"type": "xml"}}, "output_format.type", "it must be json_schema"),
-    ({"output_config": {"format": {"type": "xml"}}}, "output_config.format.type", "it must be json_schema"),
+    ({"tools": [LOOK], "tool_choice": {"type": "tool"}}, "tool_choice.name", "field required"),
+    ({"tools": [LOOK], "tool_choice": {"type": "some"}}, "tool_choice.type", "must be auto, any, tool or none"),
+    ({"output_format": {"type": "xml"}}, "output_format.type", "must be json_schema"),
+    ({"output_config": {"format": {"type": "xml"}}}, "output_config.format.type", "must be json_schema"),
 ]
 
 

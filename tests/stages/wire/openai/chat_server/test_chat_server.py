@@ -195,10 +195,10 @@ def test_a_retry_keeps_what_the_client_wrote() -> None:
 WRONG = [
     ({"model": None}, "model", "expected string, got null"),
     ({"messages": None}, "messages", "expected array, got null"),
-    ({"messages": [{"role": "robot"}]}, "messages[0].role", "'robot'; it must be one of system"),
-    ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages[0].content[0].text", "it is missing"),
+    ({"messages": [{"role": "robot"}]}, "messages[0].role", "must be one of system"),
+    ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages[0].content[0].text", "field required"),
     ({"messages": [{"role": "assistant", "tool_calls": [{}]}]}, "messages[0].tool_calls[0]", "must have a function"),
-    ({"tools": [{"type": "function"}]}, "tools[0].function", "it is missing"),
+    ({"tools": [{"type": "function"}]}, "tools[0].function", "field required"),
     ({"tools": [{"function": {"name": " "}}]}, "tools[0].function.name", "1 to 256 characters"),
     (
         {"tools": [{"function": {"name": "f", "parameters": []}}]},
@@ -206,12 +206,12 @@ WRONG = [
         "must be a JSON Schema",
     ),
     ({"tool_choice": "required"}, "tool_choice", "the request has no tools"),
-    ({"tools": [LOOK], "tool_choice": "maybe"}, "tool_choice", "'maybe'; it must be auto"),
+    ({"tools": [LOOK], "tool_choice": "maybe"}, "tool_choice", "must be auto, none, required or a tool, not 'maybe'"),
     ({"tools": [LOOK], "tool_choice": {"type": "function"}}, "tool_choice", "name a function"),
     ({"tools": [LOOK], "tool_choice": {"function": {"name": "x"}}}, "tool_choice", "'x' is not one of"),
     ({"n": 0}, "n", "at least 1"),
     ({"stream": "yes"}, "stream", "expected boolean | null"),
-    ({"response_format": {"type": "xml"}}, "response_format.type", "it must be text"),
+    ({"response_format": {"type": "xml"}}, "response_format.type", "must be text"),
 ]
 
 
