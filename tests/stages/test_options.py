@@ -121,6 +121,8 @@ def test_every_way_to_run_names_the_wrong_option(entry: Entry, options: dict[str
         ),
         (lambda: Workflow(None, tools=[], on_text="accept"), "name is None; it must be a string"),
         (lambda: tool("look"), "tool takes a function, not 'look'"),
+        (lambda: tool(effect="read")(tool(slow)), "slow is a tool already; give its options where it is made"),
+        (lambda: Workflow("w", tools=[tool(name="a b")(slow)]), "tool 'a b': a name is a letter, then letters, digits"),
         (lambda: Budget(calls="5"), "Budget: calls is '5'; it must be a whole number"),
         (lambda: Budget(seconds=float("nan")), "Budget: seconds is nan; it must be a number or None"),
         (lambda: ContextBudget(tokens=-1), "ContextBudget: tokens is -1; it must be a whole number, at least 0"),
