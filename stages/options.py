@@ -1,7 +1,7 @@
 """Options: values from users' code, checked at run time, with errors that say what to write instead."""
 
 import inspect
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, wraps
 from itertools import chain, islice
 from math import isnan
@@ -42,7 +42,7 @@ def unfit_function(given: Callable[..., object], *arguments: str) -> str | None:
             return None
     name = getattr(given, "__name__", type(given).__name__)
     if is_async(given):
-        return f"{name} is async; it is asked for its answer at once, so define it with `def`"
+        return _told_async(given)
     try:
         inspect.signature(given).bind(*arguments)
     except ValueError:  # some functions written in C have no signature
@@ -50,6 +50,11 @@ def unfit_function(given: Callable[..., object], *arguments: str) -> str | None:
     except TypeError as error:
         return f"{name} cannot be called as {name}({', '.join(arguments)}): {error}"
     return None
+
+
+def _told_async(given: Callable[..., object]) -> str:
+    name = getattr(given, "__name__", type(given).__name__)
+    return f"{name} is async, but it is called without await; define it with `def`"
 
 
 _ASYNC = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -161,7 +166,12 @@ def _test_of(kind: Hint, *, deep: bool) -> Test:
         return lambda value: any(value == one and type(value) is type(one) for one in inside)
     if origin is Callable:
         # A class was probably passed instead of its instance, unless any callable is allowed.
-        return lambda value: callable(value) and (inside[0] is ... or not isinstance(value, type))
+        awaited = _may_be_awaited(inside[1])
+        return lambda value: (
+            callable(value)
+            and (inside[0] is ... or not isinstance(value, type))
+            and (awaited or isinstance(value, type) or not is_async(value))
+        )
     if origin is tuple and inside[1:] != (...,):
         each = tuple(_test(one, deep) for one in inside)
         return lambda value: (
@@ -200,6 +210,14 @@ def _test_of_class(kind: Hint, wanted: object, *, deep: bool) -> Test:
     return test
 
 
+def _may_be_awaited(returned: Hint) -> bool:
+    """Whether a function that is annotated to return that may be async."""
+    classes = [get_origin(kind) or kind for kind in _kinds(returned)]
+    return any(
+        one in (object, Any) or not isinstance(one, type) or issubclass(one, Awaitable) for one in classes if one
+    )
+
+
 _LISTS = (Sequence, Collection, tuple)
 """Kinds of lists in annotations; each also accepts a set."""
 
@@ -234,6 +252,8 @@ def _wrong(name: str, value: object, hint: Hint, *, deep: bool) -> Iterator[str]
             yield from _wrong(f"{name}.{part.name}", getattr(value, part.name), part.type, deep=deep)
     elif isinstance(value, type) and any(_makes(value, kind) for kind in _kinds(hint)):
         yield f"{name} is the class {value.__name__}; write {value.__name__}()"
+    elif callable(value) and not isinstance(value, type) and is_async(value) and Callable in inner:
+        yield f"{name}: {_told_async(value)}"
     elif isinstance(value, str) and not is_sound(value):
         yield f"{name} is {ascii(value)[:_SHOWN]}; half of a surrogate pair is no character, and nothing can carry it"
     else:

@@ -61,14 +61,14 @@ def problems(**options: object) -> tuple[str, ...]:
         ({"terminal_tool": 5}, "terminal_tool is 5; it must be a string or a list of strings"),
         ({"grounded": {"look": {"what": 3}}}, "grounded['look']['what'] is 3; it must be a string or a list"),
         ({"order": [Use(tool="look", at_step="1")]}, "order[0].at_step is '1'; it must be a whole number or None"),  # type: ignore[arg-type]  # wrong on purpose
-        ({"guards": [slow]}, "guards[0]: slow is async; it is asked for its answer at once, so define it with `def`"),
+        ({"guards": [slow]}, "guards[0]: slow is async, but it is called without await; define it with `def`"),
         (
             {"guards": [lambda calls: []]},
             "guards[0]: <lambda> cannot be called as <lambda>(state, calls): too many positional arguments",
         ),
         (
             {"completion_checks": {"finish": slow}},
-            "completion_checks['finish']: slow is async; it is asked for its answer at once, so define it with `def`",
+            "completion_checks['finish']: slow is async, but it is called without await; define it with `def`",
         ),
         (
             {"completion_checks": {"finish": three}},

@@ -115,13 +115,13 @@ class _Ends:
                 stamped = replace(stamped, event=BackendReplaced(halt=halt))
             case _:
                 pass
-        notify(self._on_event, stamped, stamped.event)
+        notify("on_event", self._on_event, stamped)
 
     def tell(self, ended: Result[Finished[R_co], Halted]) -> None:
         """Report the end of the run."""
         if self._end is not None:
             event = RunHalted(halt=ended.failure().halt) if isinstance(ended, Failure) else self._end.event
-            notify(self._on_event, replace(self._end, event=event), event)
+            notify("on_event", self._on_event, replace(self._end, event=event))
 
 
 class Work:

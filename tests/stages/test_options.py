@@ -59,6 +59,7 @@ RUNNING: list[tuple[dict[str, object], str]] = [
     ({"on_event": 3}, "on_event is 3; it must be a function or None"),
     ({"cancel": True}, "cancel is True; it must be an Event or None"),
     ({"ask": "yes"}, "ask is 'yes'; it must be a function or None"),
+    ({"on_event": asyncio.sleep}, "on_event: sleep is async, but it is called without await; define it with `def`"),
     ({"journal": 3}, "journal is 3; it must be a string, a PathLike or None"),
     ({"sampling": {"temperature": 0}}, "sampling is {'temperature': 0}; it must be a Sampling or None"),
 ]
@@ -199,8 +200,8 @@ def named(state: object, calls: object, *, strict: bool) -> None: ...
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (slow, "slow is async; it is asked for its answer at once, so define it with `def`"),
-        (Slow(), "Slow is async; "),
+        (slow, "slow is async, but it is called without await; define it with `def`"),
+        (Slow(), "Slow is async, but"),
         (one, "one cannot be called as one(state, calls): too many positional arguments"),
         (named, "named cannot be called as named(state, calls): missing a required "),
         (partial(one, None), "partial cannot be called as partial(state, calls): too many"),
