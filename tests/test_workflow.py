@@ -54,7 +54,11 @@ def problems(**options: object) -> tuple[str, ...]:
         ({"terminal_tool": ()}, "there is no terminal_tool"),
         ({"required_steps": ["lok"]}, "required_steps: there is no tool named 'lok'"),
         ({"required_steps": ["finish"]}, "finish is terminal and a required step"),
-        ({"tools": [look, look, finish]}, "two tools are named look"),
+        ({"tools": [look, look, finish]}, "two tools are named look; name yours differently, as in tool(name=…)"),
+        (
+            {"tools": [tool(name="respond")(look.function)], "on_text": "respond"},
+            'two tools are named respond, which on_text="respond" adds; name yours differently, as in tool(name=…)',
+        ),
         ({"on_text": "acept"}, "on_text is 'acept'; it must be one of nudge, accept"),
         ({"tools": [tool(effect="reed")(look.function), finish]}, "effect is 'reed'; it must be one of read, write"),  # type: ignore[call-overload]  # wrong on purpose
         ({"tools": [look, 3]}, "tools[1] is 3; it must be a Tool or a function"),
