@@ -353,7 +353,13 @@ async def test_any_backend_can_be_served() -> None:
             "slow down",
         ),
         (whole({"error": {"message": "no such model", "code": "model_not_found"}}, 404), 404, {}, "model_not_found"),
-        (whole(b"<html>bad gateway</html>", 502), 502, {}, "bad gateway"),
+        (whole(b"<html>bad gateway</html>", 502), 502, {}, "a web page. Is this the address of a model's server?"),
+        (
+            Line(parts=(b"<p>hello",), headers=(("content-type", "text/html"),)),
+            502,
+            {},
+            "its content type is 'text/html'",
+        ),
         (
             whole(
                 {
