@@ -475,6 +475,12 @@ def test_a_larger_body_than_any_protocol_reads_is_no_option() -> None:
         ProxyOptions(body_limit=64 * 1024 * 1024)
 
 
+@pytest.mark.parametrize("origin", ["mine.example", "https://mine.example/page"])
+def test_what_no_browser_sends_as_an_origin_is_no_option(origin: str) -> None:
+    with pytest.raises(OptionError, match=f"origins: '{origin}' is not a web origin; write scheme and host, as in"):
+        ProxyOptions(origins=("https://mine.example", "*", origin))
+
+
 async def test_methods_models_and_pages() -> None:
     async with behind() as there:
         status, _, headers = await there.get("/v1/chat/completions")
