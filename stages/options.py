@@ -73,6 +73,9 @@ def is_async(given: Callable[..., object]) -> bool:
 _COMPARED = 200
 """Maximum number of known names that are compared."""
 
+_SIMILAR = 0.65
+"""Minimum similarity of two names, from 0 to 1: `model` is not meant to be `order`, which is 0.6."""
+
 _LONGEST = 80
 """Maximum characters of a wrong name that are compared, because the time grows with the product of lengths."""
 
@@ -86,7 +89,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     # The beginning of a long name: `max_iter` is not similar to all of `max_iterations`.
     beginnings = {name[: len(wrong) + 1]: name for name in by_lower}
     for names in ({name: name for name in by_lower}, beginnings):
-        if close := swapped or difflib.get_close_matches(wrong, names, n=1):
+        if close := swapped or difflib.get_close_matches(wrong, names, n=1, cutoff=_SIMILAR):
             return by_lower[names.get(close[0], close[0])]
     return None
 
@@ -370,12 +373,14 @@ def refuse_unknown(
             group, kind = inner[name]
             moved.setdefault((group, kind.__name__), []).append(f"{name}={repr(given[name])[:_SHOWN]}")
     sentences = [f"write {group}={kind}({', '.join(fields)})" for (group, kind), fields in moved.items()]
+    listed = f"; there are: {', '.join(known)}"
     for name in unknown:
         if name not in inner:
             meant = nearest(name, (*known, *inner))
             group, kind = inner.get(meant or "", ("", Struct))
-            question = f" Did you mean {f'{group}={kind.__name__}({meant}=…)' if group else meant}?" if meant else ""
-            sentences.append(f"there is no option {name!r}; there are: {', '.join(known)}.{question}")
+            question = f". Did you mean {f'{group}={kind.__name__}({meant}=…)' if group else meant}?" if meant else ""
+            sentences.append(f"there is no option {name!r}{listed}{question}")
+            listed = ""
     raise TypeError("; ".join(sentences))
 
 

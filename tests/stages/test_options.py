@@ -84,6 +84,15 @@ def test_a_misspelt_keyword_is_told_with_the_right_ones(
     assert str(refused.value).endswith(f" Did you mean {meant}?")
 
 
+def test_several_unknown_keywords_are_told_with_one_list_of_the_right_ones() -> None:
+    with pytest.raises(TypeError) as refused:
+        Desk(temperature=1, model="m", max_iterations=5)
+    said = str(refused.value)
+    assert said.count("there are: name, tools, terminal_tool") == 1
+    assert said.startswith("write limits=Limits(max_iterations=5); there is no option 'temperature'; there are: ")
+    assert said.endswith("; there is no option 'model'")
+
+
 def streamed(**options: object) -> object:
     async def read() -> list[object]:
         return [event async for event in stream(**options)]
