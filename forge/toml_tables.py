@@ -68,7 +68,7 @@ def table_faults(table: Mapping[str, object], kind: type[Struct], header: str = 
     """
     fields = msgspec.structs.fields(kind)
     known = {field.encode_name: field for field in fields if not _takes_function(field.type)}
-    listed = f" Known keys: {', '.join(known)}"
+    known_keys = f" Known keys: {', '.join(known)}"
     for key, value in table.items():
         if (field := known.get(key)) is not None:
             yield from _wrong(value, field.type, header, key)
@@ -77,8 +77,8 @@ def table_faults(table: Mapping[str, object], kind: type[Struct], header: str = 
             listed = _is_list(known[table_with_it].type)
             yield f"{_at(header)}{key}: it belongs in the table {f'[[{table_name}]]' if listed else f'[{table_name}]'}"
         else:
-            yield f"{_at(header)}{key}: unknown key.{did_you_mean(key, known)}{listed}"
-            listed = ""
+            yield f"{_at(header)}{key}: unknown key.{did_you_mean(key, known)}{known_keys}"
+            known_keys = ""
     yield from (
         f"{_at(header)}{name}: it is missing" for name, field in known.items() if field.required and name not in table
     )

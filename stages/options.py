@@ -512,7 +512,7 @@ def _wrong_arguments(known: _Parameters, args: tuple[object, ...], kwargs: Mappi
 
     def meant(name: str) -> str:
         """The first option passed by name that fits a value passed by position, unless such values fit anywhere."""
-        if name in kwargs or isinstance(given[name], str | int | float | None):
+        if name in kwargs or isinstance(given[name], str | int | float | FunctionType | None):
             return ""
         fit = next((one for one in by_name if not wrong_options({one: given[name]}, hints)), "")
         return f". Did you mean {fit}=…?" if fit else ""

@@ -366,6 +366,14 @@ def test_a_guard_about_one_tool_is_only_tested_if_that_tool_is_called() -> None:
         assert_guard_laws(careless, tools=["delete"], max_examples=50)
 
 
+def test_a_guard_that_cannot_read_the_arguments_is_told_how_to_generate_real_ones() -> None:
+    def large(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
+        return [] if all(msgspec.json.decode(call.arguments)["amount"] < 200 for call in calls) else []
+
+    with pytest.raises(BrokenLawError, match="generate the real ones with arguments=…"):
+        assert_guard_laws(large, max_examples=20)
+
+
 def has(kind: Kind, role: type[Tool | User]) -> Callable[[History], bool]:
     return lambda history: any(isinstance(m, role) and m.kind is kind for m in history)
 

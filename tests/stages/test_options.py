@@ -146,6 +146,7 @@ def test_every_way_to_run_names_the_wrong_option(entry: Entry, options: dict[str
         (lambda: enforce(required_steps), "guards[0]: required_steps makes a guard; call it, as in required_steps(…)"),
         (lambda: Desk(guards=[repetition]).workflow, "guards[0]: repetition makes a guard; call it, as in repetition("),
         (lambda: Scripted([3]), "script[0] is 3; it must be a string, a Reply or a Fault"),  # type: ignore[list-item]  # wrong on purpose
+        (lambda: run_sync(slow, "Go.", backend=LOCAL), "workflow is <function slow at "),
         (lambda: run_sync(FLOW, "Go.", backend=Scripted), "backend is the class Scripted; write Scripted()"),
         (lambda: compact(TieredCompact, ContextBudget(tokens=1)), "compactor is the class TieredCompact; write Tiered"),
         (lambda: validate(None), "rules is None; it must be a Rules"),
@@ -157,6 +158,7 @@ def test_every_public_entry_says_which_option_what_was_given_and_what_is_expecte
     with pytest.raises((DefinitionError, OptionError)) as refused:
         entry()
     assert any(sentence.startswith(says) for sentence in refused.value.problems), refused.value.problems
+    assert "on_event" not in str(refused.value)  # which any function would fit
 
 
 def test_all_that_is_wrong_is_said_at_once() -> None:
