@@ -95,8 +95,10 @@ def refused(response: httpx.Response, content: bytes, where: str, hidden: Hidden
     if response.status_code == httpx.codes.UNAUTHORIZED:
         hint = " (it requires a key, or another one: api_key=…, on the command line --api-key-env)"
     words = page_told(response.headers, body) or body[:300] or "nothing more"
-    detail = f"{where} answered {response.status_code}{hint}: {words}"
-    return status_fault(response.status_code, response.headers, body, detail)
+    fault = status_fault(response.status_code, response.headers, body, "")
+    if fault.retry_after:
+        hint += f" (it asks to wait {quantity(fault.retry_after, 'second')})"
+    return replace(fault, detail=f"{where} answered {response.status_code}{hint}: {words}")
 
 
 def page_told(headers: Mapping[str, str], body: str) -> str:
