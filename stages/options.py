@@ -406,7 +406,7 @@ class OptionError(ValueError):
         self.problems = problems
 
 
-class _Named(StructMeta):
+class Named(StructMeta):
     """The metaclass of Structs that explain unknown option names."""
 
     if not TYPE_CHECKING:  # a type checker sees the fields
@@ -416,7 +416,7 @@ class _Named(StructMeta):
             return super().__call__(*args, **kwargs)
 
 
-class Options(Struct, frozen=True, metaclass=_Named):
+class Options(Struct, frozen=True, metaclass=Named):
     """A Struct that checks its fields on creation and raises an OptionError with every mistake."""
 
     def __post_init__(self) -> None:

@@ -36,6 +36,7 @@ from stages.effect import Budget
 from stages.guards import repetition, required_steps
 from stages.message import User
 from stages.options import OptionError, unfit_function
+from stages.order import Use
 from stages.rules import Calls, Rules
 from stages.state import State
 from tests.flows import Desk
@@ -72,6 +73,7 @@ RUNNING: list[tuple[dict[str, object], str]] = [
         (Anthropic, ("m",), "timout", "timeout"),
         (ServerManager, (Launch(model="m", program="vllm"),), "api_keys", "api_key"),
         (Scripted, ([],), "modes", "mode"),
+        (Use, (), "atmost", "at_most"),
         (run_sync, (FLOW, "Go."), "on_evnt", "on_event"),
         (lambda *given, **more: asyncio.run(run(*given, **more)), (FLOW, "Go."), "sampeling", "sampling"),
     ],
