@@ -469,3 +469,20 @@ def test_a_function_without_parameters_and_docstring() -> None:
 
     assert described(ping).description == ""
     assert parameters(ping) == {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+
+
+@pytest.mark.parametrize(
+    ("hint", "works"),
+    [
+        (Address | int | None, True),
+        (Point | None, True),
+        (dt.date | str, False),
+        (Address | Loose, False),
+        (Point | int, False),
+    ],
+)
+def test_the_unions_that_docs_workflow_md_names(hint: object, works: bool) -> None:
+    def take(value) -> None: ...  # type: ignore[no-untyped-def]  # noqa: ANN001 - its hint is set below
+
+    take.__annotations__["value"] = hint
+    assert isinstance(describe(take), Signature) is works
