@@ -273,8 +273,9 @@ def _explained(made: Iterator[Step], record: Journal, workflow: Workflow) -> Ite
     except DivergenceError as error:
         if changed := changed_since(record, workflow):
             now, name = as_lines(changed, ("recorded", "now")), record.header.workflow
-            other = "" if name == workflow.name else f"the journal is of the workflow {name}, not {workflow.name}; "
-            message = f"{other}{error}\nThe workflow has changed since the run began:\n{now}"
+            same = "The workflow has changed since the run began"
+            why = same if name == workflow.name else f"The journal is of the workflow {name}, not {workflow.name}"
+            message = f"{error}\n{why}:\n{now}"
             raise DivergenceError(message, error.number, error.step, error.found) from None
         raise
 

@@ -47,7 +47,7 @@ def test_a_replay_with_another_workflow_says_where_it_parts(tmp_path: Path) -> N
     assert "effect 4 (the model call of turn 3) is not the recorded one" in str(error.value)
     assert error.value.found[0].path == "request.messages[2].content"
     other = dataclasses.replace(Desk().workflow, name="till", system_prompt="Count.")
-    with pytest.raises(DivergenceError, match="the journal is of the workflow desk, not till; effect 1 "):
+    with pytest.raises(DivergenceError, match="\nThe journal is of the workflow desk, not till:\n"):
         replay(path, dataclasses.replace(other, tools=other.tools[::-1]))
 
 
