@@ -68,6 +68,7 @@ def table_faults(table: Mapping[str, object], kind: type[Struct], header: str = 
     """
     fields = msgspec.structs.fields(kind)
     known = {field.encode_name: field for field in fields if not _takes_function(field.type)}
+    known_keys = f" Known keys: {', '.join(known)}"
     for key, value in table.items():
         if (field := known.get(key)) is not None:
             yield from _wrong(value, field.type, header, key)
@@ -76,8 +77,8 @@ def table_faults(table: Mapping[str, object], kind: type[Struct], header: str = 
             listed = _is_list(known[table_with_it].type)
             yield f"{_at(header)}{key}: it belongs in the table {f'[[{table_name}]]' if listed else f'[{table_name}]'}"
         else:
-            meant = did_you_mean(key, known)
-            yield f"{_at(header)}{key}: unknown key.{meant} Known keys: {', '.join(known)}"
+            yield f"{_at(header)}{key}: unknown key.{did_you_mean(key, known)}{known_keys}"
+            known_keys = ""
     yield from (
         f"{_at(header)}{name} is missing" for name, field in known.items() if field.required and name not in table
     )

@@ -1,7 +1,7 @@
 """Options: values from users' code, checked at run time, with errors that say what to write instead."""
 
 import inspect
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, wraps
 from itertools import chain, islice
 from math import isnan
@@ -42,7 +42,7 @@ def unfit_function(given: Callable[..., object], *arguments: str) -> str | None:
             return None
     name = getattr(given, "__name__", type(given).__name__)
     if is_async(given):
-        return f"{name} is async; it is asked for its answer at once, so define it with `def`"
+        return _told_async(given)
     try:
         inspect.signature(given).bind(*arguments)
     except ValueError:  # some functions written in C have no signature
@@ -50,6 +50,11 @@ def unfit_function(given: Callable[..., object], *arguments: str) -> str | None:
     except TypeError as error:
         return f"{name} cannot be called as {name}({', '.join(arguments)}): {error}"
     return None
+
+
+def _told_async(given: Callable[..., object]) -> str:
+    name = getattr(given, "__name__", type(given).__name__)
+    return f"{name} is async, but it is called without await; define it with `def`"
 
 
 _ASYNC = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -68,6 +73,9 @@ def is_async(given: Callable[..., object]) -> bool:
 _COMPARED = 200
 """Maximum number of known names that are compared."""
 
+_SIMILAR = 0.65
+"""Minimum similarity of two names, from 0 to 1: `model` is not meant to be `order`, which is 0.6."""
+
 _LONGEST = 80
 """Maximum characters of a wrong name that are compared, because the time grows with the product of lengths."""
 
@@ -81,7 +89,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     # The beginning of a long name: `max_iter` is not similar to all of `max_iterations`.
     beginnings = {name[: len(wrong) + 1]: name for name in by_lower}
     for names in ({name: name for name in by_lower}, beginnings):
-        if close := swapped or difflib.get_close_matches(wrong, names, n=1):
+        if close := swapped or difflib.get_close_matches(wrong, names, n=1, cutoff=_SIMILAR):
             return by_lower[names.get(close[0], close[0])]
     return None
 
@@ -161,7 +169,12 @@ def _test_of(kind: Hint, *, deep: bool) -> Test:
         return lambda value: any(value == one and type(value) is type(one) for one in inside)
     if origin is Callable:
         # A class was probably passed instead of its instance, unless any callable is allowed.
-        return lambda value: callable(value) and (inside[0] is ... or not isinstance(value, type))
+        awaited = _may_be_awaited(inside[1])
+        return lambda value: (
+            callable(value)
+            and (inside[0] is ... or not isinstance(value, type))
+            and (awaited or isinstance(value, type) or not is_async(value))
+        )
     if origin is tuple and inside[1:] != (...,):
         each = tuple(_test(one, deep) for one in inside)
         return lambda value: (
@@ -200,6 +213,14 @@ def _test_of_class(kind: Hint, wanted: object, *, deep: bool) -> Test:
     return test
 
 
+def _may_be_awaited(returned: Hint) -> bool:
+    """Whether a function that is annotated to return that may be async."""
+    classes = [get_origin(kind) or kind for kind in _kinds(returned)]
+    return any(
+        one in (object, Any) or not isinstance(one, type) or issubclass(one, Awaitable) for one in classes if one
+    )
+
+
 _LISTS = (Sequence, Collection, tuple)
 """Kinds of lists in annotations; each also accepts a set."""
 
@@ -234,6 +255,8 @@ def _wrong(name: str, value: object, hint: Hint, *, deep: bool) -> Iterator[str]
             yield from _wrong(f"{name}.{part.name}", getattr(value, part.name), part.type, deep=deep)
     elif isinstance(value, type) and any(_makes(value, kind) for kind in _kinds(hint)):
         yield f"{name} is the class {value.__name__}; write {value.__name__}()"
+    elif callable(value) and not isinstance(value, type) and is_async(value) and Callable in inner:
+        yield f"{name}: {_told_async(value)}"
     elif isinstance(value, str) and not is_sound(value):
         yield f"{name} is {ascii(value)[:_SHOWN]}; half of a surrogate pair is no character, and nothing can carry it"
     else:
@@ -350,12 +373,14 @@ def refuse_unknown(
             group, kind = inner[name]
             moved.setdefault((group, kind.__name__), []).append(f"{name}={repr(given[name])[:_SHOWN]}")
     sentences = [f"write {group}={kind}({', '.join(fields)})" for (group, kind), fields in moved.items()]
+    listed = f"; there are: {', '.join(known)}"
     for name in unknown:
         if name not in inner:
             meant = nearest(name, (*known, *inner))
             group, kind = inner.get(meant or "", ("", Struct))
-            question = f" Did you mean {f'{group}={kind.__name__}({meant}=…)' if group else meant}?" if meant else ""
-            sentences.append(f"there is no option {name!r}; there are: {', '.join(known)}.{question}")
+            question = f". Did you mean {f'{group}={kind.__name__}({meant}=…)' if group else meant}?" if meant else ""
+            sentences.append(f"there is no option {name!r}{listed}{question}")
+            listed = ""
     raise TypeError("; ".join(sentences))
 
 
@@ -381,7 +406,7 @@ class OptionError(ValueError):
         self.problems = problems
 
 
-class _Named(StructMeta):
+class Named(StructMeta):
     """The metaclass of Structs that explain unknown option names."""
 
     if not TYPE_CHECKING:  # a type checker sees the fields
@@ -391,7 +416,7 @@ class _Named(StructMeta):
             return super().__call__(*args, **kwargs)
 
 
-class Options(Struct, frozen=True, metaclass=_Named):
+class Options(Struct, frozen=True, metaclass=Named):
     """A Struct that checks its fields on creation and raises an OptionError with every mistake."""
 
     def __post_init__(self) -> None:
@@ -487,7 +512,7 @@ def _wrong_arguments(known: _Parameters, args: tuple[object, ...], kwargs: Mappi
 
     def meant(name: str) -> str:
         """The first option passed by name that fits a value passed by position, unless such values fit anywhere."""
-        if name in kwargs or isinstance(given[name], str | int | float | None):
+        if name in kwargs or isinstance(given[name], str | int | float | FunctionType | None):
             return ""
         fit = next((one for one in by_name if not wrong_options({one: given[name]}, hints)), "")
         return f". Did you mean {fit}=…?" if fit else ""

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from stages.message import ToolCall
+from stages.options import Named
 from stages.repair.decoding import decode_or
 from stages.schema.canonical_json import canonical
 from stages.schema.value import Json
@@ -16,7 +17,7 @@ from stages.tool import Grounded
 # Listing: the values that a tool has listed and that another must be called with.
 
 
-class Each(Struct, frozen=True, kw_only=True):
+class Each(Struct, frozen=True, kw_only=True, metaclass=Named):
     """Requires one call, with the value as `argument`, for each value that `tool` listed in its latest result.
 
     The values are the texts and whole numbers in the outermost members named `member`. Without `member`, they are in
@@ -94,7 +95,7 @@ CountsIf = Callable[..., bool]
 """A pure function of a call's result, a JSON value or a text: whether the result counts."""
 
 
-class Use(Struct, frozen=True, kw_only=True):
+class Use(Struct, frozen=True, kw_only=True, metaclass=Named):
     """The rules for one tool.
 
     - `at_step` n: the n-th successful call of the run must be of this tool.

@@ -178,3 +178,11 @@ def test_a_reason_may_hold_half_a_character() -> None:
     no = says(lambda q: Rejected(digest=q.digest, reason="not \udcff now"))
     ended = run_sync(workflow, "Go.", backend=Scripted([call("finish")]), ask=no).failure()
     assert any("not \ufffd now" in m.text for m in ended.state.history if isinstance(m, Result))
+
+
+def test_a_listener_that_fails_is_logged_under_its_option(caplog: pytest.LogCaptureFixture) -> None:
+    def listener(_: object) -> None:
+        raise LookupError
+
+    assert isinstance(run_sync(Desk().workflow, "Go.", backend=Scripted([LOOK, END]), on_message=listener), Success)
+    assert [text for text in caplog.messages if text.startswith("on_message failed at the event ")]

@@ -315,6 +315,17 @@ def test_names_alone_will_do() -> None:
     ]
 
 
+def test_what_is_no_reply_says_what_it_is() -> None:
+    guard = Guardrails(tools=[look, finish], terminal_tool="finish")
+    with pytest.raises(BackendError, match="overloaded"):
+        guard.check({"error": {"message": "overloaded", "type": "server_error"}})
+    with pytest.raises(TypeError, match="one chunk of a streamed reply; pass the complete reply"):
+        guard.check({"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": "a"}}]})
+    guard.check(LOOK)
+    with pytest.raises(DefinitionError, match=r"results is \['found'\]; it must be a dict"):
+        guard.record(["found"])  # type: ignore[arg-type]  # wrong on purpose
+
+
 def test_mistakes_are_said_at_once() -> None:
     with pytest.raises(DefinitionError) as caught:
         Guardrails(tools=["a"], required_steps=["b"], terminal_tool="c")

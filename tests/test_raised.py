@@ -188,6 +188,28 @@ def test_a_result_without_words_of_its_own_is_an_error_that_names_the_tool_and_t
     assert " at 0x" not in said
 
 
+class Mute:
+    def __str__(self) -> str:
+        raise LookupError("no words")
+
+
+@pytest.mark.parametrize(("result", "says"), [(Thing(), "a value of the type"), (Mute(), "LookupError: no words")])
+def test_a_write_whose_result_cannot_be_shown_has_been_done_and_is_not_repeated(result: object, says: str) -> None:
+    done = []
+
+    @tool
+    def pay() -> object:
+        """Pay."""
+        done.append("paid")
+        return result
+
+    paying = Workflow("paying", tools=[pay], terminal_tool="pay")
+    ended = run_sync(paying, "Pay.", backend=Scripted([call("pay"), call("pay")])).unwrap()
+    assert done == ["paid"]
+    assert str(ended.value).startswith("pay ran, but its result ")
+    assert says in str(ended.value)
+
+
 @pytest.mark.parametrize(("what", "told"), [("named", "a thing with a name"), ("typed", "<class 'int'>")])
 def test_a_result_with_words_of_its_own_is_told_in_them(what: str, told: str) -> None:
     ended = run_sync(FINDING, "Go.", backend=Scripted([call("find", what=what), call("end")])).unwrap()

@@ -363,6 +363,39 @@ def test_every_mistake_is_named_at_once() -> None:
     assert len(problems) == 10
 
 
+def mistake(function: Callable[..., object]) -> str:
+    """The only mistake in a function."""
+    problems = describe(function)
+    assert isinstance(problems, tuple)
+    assert len(problems) == 1
+    return problems[0]
+
+
+@pytest.mark.parametrize("field", [pydantic.Field(default=5, ge=1), msgspec.field(default=5), dataclasses.field()])
+def test_a_field_as_a_default_is_refused(field: int) -> None:
+    """The function would be called with the Field itself, and its constraints would hold for nothing."""
+
+    def wrong(count: int = field) -> None: ...
+
+    assert "parameter count has a Field as its default" in mistake(wrong)
+    assert "write count: Annotated[<type>, Field(…)] = <default>" in mistake(wrong)
+
+
+def test_a_function_as_a_parameter_is_refused_by_name() -> None:
+    def wrong(each: Callable[[int], int]) -> None: ...
+
+    assert mistake(wrong).startswith("tool wrong: parameter each has a type without a JSON form")
+
+
+def test_a_method_of_a_class_is_not_told_to_annotate_self() -> None:
+    class Shop:
+        def get_order(self, order_id: str) -> str:
+            return order_id
+
+    assert "make a tool of an object's method, as in tool(shop.get_order)" in mistake(Shop.get_order)
+    assert [*parameters(Shop().get_order)["properties"]] == ["order_id"]
+
+
 @pytest.mark.parametrize(
     ("hint", "schema"),
     [
@@ -436,3 +469,20 @@ def test_a_function_without_parameters_and_docstring() -> None:
 
     assert described(ping).description == ""
     assert parameters(ping) == {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+
+
+@pytest.mark.parametrize(
+    ("hint", "works"),
+    [
+        (Address | int | None, True),
+        (Point | None, True),
+        (dt.date | str, False),
+        (Address | Loose, False),
+        (Point | int, False),
+    ],
+)
+def test_the_unions_that_docs_workflow_md_names(hint: object, works: bool) -> None:
+    def take(value) -> None: ...  # type: ignore[no-untyped-def]  # noqa: ANN001 - its hint is set below
+
+    take.__annotations__["value"] = hint
+    assert isinstance(describe(take), Signature) is works

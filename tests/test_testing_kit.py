@@ -366,6 +366,15 @@ def test_a_guard_about_one_tool_is_only_tested_if_that_tool_is_called() -> None:
         assert_guard_laws(careless, tools=["delete"], max_examples=50)
 
 
+def test_a_guard_that_cannot_read_the_arguments_is_told_how_to_generate_real_ones() -> None:
+    def large(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
+        amounts = [(call, msgspec.json.decode(call.arguments)["amount"]) for call in calls]
+        return [Objection(call=call, wrong=Custom(text="Too much.")) for call, amount in amounts if amount > 200]
+
+    with pytest.raises(BrokenLawError, match="generate the real ones with arguments=…"):
+        assert_guard_laws(large, max_examples=20)
+
+
 def has(kind: Kind, role: type[Tool | User]) -> Callable[[History], bool]:
     return lambda history: any(isinstance(m, role) and m.kind is kind for m in history)
 

@@ -54,21 +54,25 @@ def problems(**options: object) -> tuple[str, ...]:
         ({"terminal_tool": ()}, "there is no terminal_tool"),
         ({"required_steps": ["lok"]}, "required_steps: there is no tool named 'lok'"),
         ({"required_steps": ["finish"]}, "finish is terminal and a required step"),
-        ({"tools": [look, look, finish]}, "two tools are named look"),
+        ({"tools": [look, look, finish]}, "two tools are named look; name yours differently, as in tool(name=…)"),
+        (
+            {"tools": [tool(name="respond")(look.function)], "on_text": "respond"},
+            'two tools are named respond, which on_text="respond" adds; name yours differently, as in tool(name=…)',
+        ),
         ({"on_text": "acept"}, "on_text is 'acept'; it must be one of nudge, accept"),
         ({"tools": [tool(effect="reed")(look.function), finish]}, "effect is 'reed'; it must be one of read, write"),  # type: ignore[call-overload]  # wrong on purpose
         ({"tools": [look, 3]}, "tools[1] is 3; it must be a Tool or a function"),
         ({"terminal_tool": 5}, "terminal_tool is 5; it must be a string or a list of strings"),
         ({"grounded": {"look": {"what": 3}}}, "grounded['look']['what'] is 3; it must be a string or a list"),
         ({"order": [Use(tool="look", at_step="1")]}, "order[0].at_step is '1'; it must be a whole number or None"),  # type: ignore[arg-type]  # wrong on purpose
-        ({"guards": [slow]}, "guards[0]: slow is async; it is asked for its answer at once, so define it with `def`"),
+        ({"guards": [slow]}, "guards[0]: slow is async, but it is called without await; define it with `def`"),
         (
             {"guards": [lambda calls: []]},
             "guards[0]: <lambda> cannot be called as <lambda>(state, calls): too many positional arguments",
         ),
         (
             {"completion_checks": {"finish": slow}},
-            "completion_checks['finish']: slow is async; it is asked for its answer at once, so define it with `def`",
+            "completion_checks['finish']: slow is async, but it is called without await; define it with `def`",
         ),
         (
             {"completion_checks": {"finish": three}},

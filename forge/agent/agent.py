@@ -7,9 +7,9 @@ from contextlib import AsyncExitStack, aclosing
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, Protocol, Self, Unpack
+from typing import TYPE_CHECKING, Annotated, Generic, Protocol, Self, TypeAlias, Unpack
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
@@ -53,6 +53,12 @@ class Keeper(Protocol):
 
     async def save(self, state: State) -> None:
         """Save the state. ForgeError if that fails: the agent then stops before it does anything else."""
+
+
+AnyMemory: TypeAlias = Annotated[
+    Keeper, Meta(description="a Session (forge.agent.memory) or an object with async load() and save(state)")
+]
+"""A memory, with its words for error messages."""
 
 
 async def saving(memory: Keeper, state: State) -> None:
@@ -115,13 +121,13 @@ class _Ends:
                 stamped = replace(stamped, event=BackendReplaced(halt=halt))
             case _:
                 pass
-        notify(self._on_event, stamped, stamped.event)
+        notify("on_event", self._on_event, stamped)
 
     def tell(self, ended: Result[Finished[R_co], Halted]) -> None:
         """Report the end of the run."""
         if self._end is not None:
             event = RunHalted(halt=ended.failure().halt) if isinstance(ended, Failure) else self._end.event
-            notify(self._on_event, replace(self._end, event=event), event)
+            notify("on_event", self._on_event, replace(self._end, event=event))
 
 
 class Work:
@@ -135,6 +141,8 @@ class Work:
 
     def switch(self, memory: Keeper | None) -> None:
         """Continue with the conversation in this memory; unread steering messages are dropped."""
+        if hasattr(memory, "sessions"):  # a SessionStore, whose load and save are those of any session, by name
+            raise DefinitionError(("memory is a store of sessions; write memory=Session(store, name)",))
         self.state: State | None = None
         self.memory = memory
         self._loaded = memory is None
@@ -285,7 +293,7 @@ class Agent(Generic[R_co]):
         tools: Sequence[AnyTool] = (),
         instructions: str = "",
         background: str = "",
-        memory: Keeper | None = None,
+        memory: AnyMemory | None = None,
         facts: Facts | None = None,
         fallbacks: Sequence[AnyBackend] = (),
         fall_back_on: FallBackOn = another_model_may_help,
@@ -406,7 +414,7 @@ class Agent(Generic[R_co]):
         self,
         task: str,
         *,
-        memory: Keeper | None = None,
+        memory: AnyMemory | None = None,
         budget: Budget | None = None,
         **watching: Unpack[Watching],
     ) -> Result[Finished[R_co], Halted]:

@@ -242,7 +242,7 @@ def _both(own: OnEvent | None, parent: OnEvent | None) -> OnEvent | None:
         return own or parent
 
     def heard(stamped: Stamped) -> None:
-        notify(own, stamped, stamped.event)
+        notify("on_event", own, stamped)
         parent(stamped)
 
     return heard

@@ -86,8 +86,11 @@ LINE = 400
 def printable(text: str, width: int = LINE) -> str:
     """The text on one line, shortened, without control characters."""
     flat = " ".join(text.split())
-    safe = "".join(c if c.isprintable() else "�" for c in flat[:width])
-    return safe if len(flat) <= width else f"{safe}… ({len(flat) - width} more)"
+    left = len(flat) - width
+    cut = f"… ({left} more)" if left > 0 else ""
+    kept = flat if left <= len(cut) else flat[:width]  # what is no longer than its note is shown
+    safe = "".join(c if c.isprintable() else "�" for c in kept)
+    return safe + (cut if len(kept) < len(flat) else "")
 
 
 def readable(text: str) -> str:

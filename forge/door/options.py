@@ -1,6 +1,7 @@
 """Options of every server: where it listens, what it accepts, and how long it waits; and the flags that set options."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator
 from typing import Annotated, TypeAlias, get_args
 
 from msgspec import Meta, Struct
@@ -40,6 +41,8 @@ _PORT = Flag("port to listen on; 0 picks a free one (default: %(default)s)", gro
 _ORIGIN = Flag("web origin to allow besides those of this machine; * allows all", "ORIGIN", ACCESS, "--origin")
 _GRACE = Flag("seconds to wait for in-flight requests on shutdown (default: %(default)g)", group=ACCESS)
 
+_WEB_ORIGIN = re.compile(r"\*|null|[A-Za-z][A-Za-z0-9+.-]*://[^/\s]+")
+
 Port: TypeAlias = Annotated[int, Meta(ge=0, lt=1 << 16), _PORT]
 
 
@@ -58,3 +61,9 @@ class Listening(Options, frozen=True, kw_only=True):
     origins: Annotated[tuple[str, ...], _ORIGIN] = ()
     grace: Annotated[float, Meta(ge=0), _GRACE] = 10.0
     body_limit: Annotated[int, Meta(gt=0)] = 1024 * 1024
+
+    def contradictions(self, wrong: Collection[str]) -> Iterator[str]:
+        """Origins that no browser sends: one without a scheme, or with a path, would silently allow nothing."""
+        for origin in () if "origins" in wrong else self.origins:
+            if not _WEB_ORIGIN.fullmatch(origin):
+                yield f"origins: {origin!r} is not a web origin; write scheme and host, as in https://example.org, or *"

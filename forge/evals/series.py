@@ -15,8 +15,8 @@ import msgspec
 from msgspec import Struct
 
 from forge.connection import Connection
-from forge.errors import ForgeError
-from forge.evals.configurations import Cell, configured_sampling, configured_workflow
+from forge.errors import DefinitionError, ForgeError, checked_options
+from forge.evals.configurations import ABLATIONS, Cell, configured_sampling, configured_workflow
 from forge.evals.player import Player, PlayerMissing, RunEnd, Task
 from forge.evals.players import FORGE
 from forge.evals.record import RunRecord, metered
@@ -25,6 +25,7 @@ from forge.evals.scenario import Judgement, Scenario, Trajectory, World, judge
 from forge.interpreters.scripted import Line, Scripted
 from forge.interpreters.threads import in_thread, unheard
 from forge.runtime.reaching import with_sampling
+from stages.options import did_you_mean
 from stages.wire.target import Mode
 
 _T = TypeVar("_T")
@@ -256,6 +257,7 @@ class Played(Struct, frozen=True, kw_only=True):
     ended: RunEnd
 
 
+@checked_options
 def play(
     scenario: Scenario,
     replies: Iterable[Line],
@@ -269,8 +271,17 @@ def play(
 
     A reply is a text, or one with calls (`forge.interpreters.scripted.call`). ScriptError if the run needs more.
     """
+    if ablation and ablation not in ABLATIONS:
+        listed = ", ".join(ABLATIONS)
+        raise DefinitionError(
+            (f"there is no ablation {ablation!r}; there are: {listed}.{did_you_mean(ablation, ABLATIONS)}",)
+        )
     known = Configuration(model="scripted", backend="scripted", player=player.name, mode=mode, ablation=ablation)
     cell, record, world = Cell(configuration=known, scenario=scenario, seed=seed), RunRecord(), scenario.world(seed)
+    if not isinstance(world, World):
+        raise DefinitionError(
+            (f"the scenario {scenario.name!r}: its world returned {world!r:.200}, which is not a World",)
+        )
     backend = Scripted(replies, mode=mode, context_tokens=scenario.context_tokens)
 
     async def run() -> RunEnd:

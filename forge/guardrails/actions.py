@@ -125,7 +125,9 @@ def reply_of(response: object) -> Reply:
 
 def _decoded(fields: Mapping[str, object]) -> Reply | Fault:
     kind = fields.get("type")
-    if "choices" in fields:
+    if fields.get("object") == "chat.completion.chunk":
+        raise TypeError("this is one chunk of a streamed reply; pass the complete reply")
+    if "choices" in fields or "error" in fields:
         return _read(openai.decode_reply, fields)
     if kind == "ai":
         content = fields.get("content")

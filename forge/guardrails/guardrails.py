@@ -148,6 +148,7 @@ class Guardrails:
         self._now = replace(self._now, told=len(self.state.history), ids=ids, mistakes=_mistakes(ledger))
         return self._go(Replied(reply=reply))
 
+    @checked_options
     def record(
         self,
         results: Mapping[str, object] | None = None,

@@ -31,7 +31,7 @@ from stages.wire.wires import OPENAI, Wire
 
 _NUMBER = re.compile(r"[0-9]{1,12}(\.[0-9]{0,6})?")
 
-_PAGES = ("<!doctype", "<html>")
+_PAGES = ("<!doctype", "<html")
 
 RAISED = (httpx.HTTPError, OSError)
 """The exceptions that a request may raise; httpx passes some OSErrors through."""
@@ -48,8 +48,7 @@ def fault_of(error: BaseException, where: str, silence: float | None) -> Fault:
     if isinstance(error, httpx.ConnectTimeout):
         return Fault(kind="unreachable", detail=f"connecting to {where} timed out. Is the server running?")
     if isinstance(error, httpx.ReadTimeout) and silence is not None:
-        said = f"sent nothing for {quantity(silence, 'second')}; if it is only slow, allow more (timeout=…, --timeout)"
-        return Fault(kind="timeout", detail=f"{where} {said}")
+        return silent(where, silence)
     if isinstance(error, httpx.TimeoutException | TimeoutError):
         return Fault(kind="timeout", detail=f"{where} did not answer in time ({type(error).__name__})")
     if trouble := next((cause for cause in causes if isinstance(cause, ssl.SSLError)), None):
@@ -95,12 +94,23 @@ def refused(response: httpx.Response, content: bytes, where: str, hidden: Hidden
     hint = f" (it redirects to {target[:300]}; use that address)" if target and response.has_redirect_location else ""
     if response.status_code == httpx.codes.UNAUTHORIZED:
         hint = " (it requires a key, or another one: api_key=…, on the command line --api-key-env)"
-    words = body[:300] or "nothing more"
-    # A web page is of no use in an error message.
-    if "html" in response.headers.get("content-type", "") or body.lstrip()[:9].lower() in _PAGES:
-        words = "a web page. Is this the address of a model's server? It often ends in /v1"
-    detail = f"{where} answered {response.status_code}{hint}: {words}"
-    return status_fault(response.status_code, response.headers, body, detail)
+    words = page_told(response.headers, body) or body[:300] or "nothing more"
+    fault = status_fault(response.status_code, response.headers, body, "")
+    if fault.retry_after:
+        hint += f" (it asks to wait {quantity(fault.retry_after, 'second')})"
+    return replace(fault, detail=f"{where} answered {response.status_code}{hint}: {words}")
+
+
+def page_told(headers: Mapping[str, str], body: str) -> str:
+    """What to say instead of a web page, which is of no use in an error message; empty for another body."""
+    is_page = "html" in headers.get("content-type", "") or body.lstrip()[:9].lower().startswith(_PAGES)
+    return "a web page. Is this the address of a model's server? It often ends in /v1" if is_page else ""
+
+
+def silent(where: str, seconds: float) -> Fault:
+    """The fault for a server that sent nothing for that long."""
+    said = f"sent nothing for {quantity(seconds, 'second')}; if it is only slow, allow more (timeout=…, --timeout)"
+    return Fault(kind="timeout", detail=f"{where} {said}")
 
 
 def status_fault(status: int, headers: Mapping[str, str], body: str, detail: str) -> Fault:
@@ -116,10 +126,10 @@ def status_fault(status: int, headers: Mapping[str, str], body: str, detail: str
     )
 
 
-def _with_type(fault: Fault, response: httpx.Response, hidden: Hidden = NOTHING) -> Fault:
-    """The fault for an unreadable answer, with its content type if that is not JSON."""
-    said = hidden.without(response.headers.get("content-type", ""))
-    if fault.kind != "malformed" or "json" in said:
+def with_type(fault: Fault, headers: Mapping[str, str], hidden: Hidden = NOTHING) -> Fault:
+    """The fault for an unreadable answer, with its content type if that is unusual."""
+    said = hidden.without(headers.get("content-type", ""))
+    if fault.kind != "malformed" or "json" in said or "event-stream" in said:
         return fault
     hint = f"; its content type is {said[:80]!r}: is there a proxy or another server at that address?" if said else ""
     return replace(fault, detail=fault.detail + hint)
@@ -348,7 +358,7 @@ class Http:
         whole = response.headers.get("content-type", "").startswith("application/json")
         if watcher is not None and response.is_success and not packed and not whole:
             answer = await _read_stream(response.aiter_raw(), self._wire.stream, watcher)
-            return answer if isinstance(answer, Reply) else _with_type(answer, response, self._hidden)
+            return answer if isinstance(answer, Reply) else with_type(answer, response.headers, self._hidden)
         body = await read_body(response, REPLY_LIMIT)
         if not (body.whole or packed):
             return Fault(kind="too_large", detail=f"{self._where} sent more than {REPLY_LIMIT} bytes")
@@ -363,7 +373,8 @@ class Http:
             # The fault quotes truncated parts of the answer, so decode it again from the masked answer.
             text = body.content.decode(errors="replace") if self._hidden else ""
             again = self._wire.decode(self._hidden.without(text).encode()) if text in self._hidden else answer
-            return _with_type((again if isinstance(again, Fault) else replace(answer, body="")), response, self._hidden)
+            shown = again if isinstance(again, Fault) else replace(answer, body="")
+            return with_type(shown, response.headers, self._hidden)
         if watcher is not None:
             for piece in reply_pieces(answer):
                 await watcher.see(piece)

@@ -56,7 +56,7 @@ _DEEPEST = 100
 
 
 class UnshownResultError(TypeError):
-    """A tool returned a value that is neither text nor JSON and has no `__str__`."""
+    """A tool ran, and returned a value that cannot be shown: neither text nor JSON, without a working `__str__`."""
 
 
 def failed(call_id: str, error: Exception, limit: int = RESULT_LIMIT) -> Unresolved | Failed:
@@ -82,6 +82,9 @@ def succeeded(call_id: str, value: object, limit: int = RESULT_LIMIT, *, tool: s
         encoded = _json(value)
     except UnshownResultError as error:
         raise UnshownResultError(f"{tool} ran, but {error}") from None
+    except Exception as error:  # a value's __str__ is user code
+        told = f"{type(error).__name__}: {words_of(error, limit)}"
+        raise UnshownResultError(f"{tool} ran, but its result cannot be shown ({told})") from error
     if ends is not None:
         return Succeeded(call_id=call_id, text=nudges.ended(ends), value=encoded, ends=ends)
     # ASCII text is its own result; other values are read back, because not everything may be valid JSON.
@@ -348,6 +351,12 @@ class Tools:
             if task is None or task.cancelling():
                 raise
             return Failed(call_id=call.id, error="CancelledError", message="what the tool waited for was cancelled")
+        except UnshownResultError as error:
+            raised(call, error)
+            # Told that it failed, the model would call it again, and what it changes would be changed twice.
+            if not tool.spec.retriable:
+                return succeeded(call.id, str(error), tool.spec.result_limit)
+            return failed(call.id, error, tool.spec.result_limit)
         # Any exception of a user's tool is reported to the model and never ends the run.
         except Exception as error:  # noqa: BLE001
             if not isinstance(error, ToolResolutionError | ToolFailed):

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw, Struct
 from returns.result import Failure, Result, Success
 
-from forge.errors import JournalError, checked_options, explain
+from forge.errors import JournalError, checked_options, explain, quantity
 from forge.journal.definition import definition_of
 from forge.journal.records import Journal, Recorded, SentPart, read_journal, shortened
 from forge.journal.redaction import MARK
@@ -272,8 +272,10 @@ def _explained(made: Iterator[Step], record: Journal, workflow: Workflow) -> Ite
         yield from made
     except DivergenceError as error:
         if changed := changed_since(record, workflow):
-            now = as_lines(changed, ("recorded", "now"))
-            message = f"{error}\nThe workflow has changed since the run began:\n{now}"
+            now, name = as_lines(changed, ("recorded", "now")), record.header.workflow
+            same = "The workflow has changed since the run began"
+            why = same if name == workflow.name else f"The journal is of the workflow {name}, not {workflow.name}"
+            message = f"{error}\n{why}:\n{now}"
             raise DivergenceError(message, error.number, error.step, error.found) from None
         raise
 
@@ -320,7 +322,9 @@ def replay(journal: str | PathLike[str] | Journal, workflow: Workflow[_R]) -> Re
                 return Success(Finished(outcome=ending, state=state))
             return Success(workflow.typed(Finished(outcome=ending, state=state)))
     last = f"; started, never finished: {effect_name(record.pending)}" if record.pending else ""
-    raise JournalError(f"the journal ends after {len(record.entries)} effects, before the end of the run{last}")
+    raise JournalError(
+        f"the journal ends after {quantity(len(record.entries), 'effect')}, before the end of the run{last}"
+    )
 
 
 def steps(journal: Journal, turn: Stage) -> Iterator[Step]:
@@ -339,7 +343,9 @@ def steps(journal: Journal, turn: Stage) -> Iterator[Step]:
             _refuse_another(journal, used, step, followed.differences(step.state.phase.effect))
         elif used < len(journal.entries) and (step.halt or isinstance(step.state.phase, Done)):
             entry = journal.entries[used]
-            sentence = f"the run ends after {used} effects; the journal continues with {effect_name(entry.effect)}"
+            sentence = (
+                f"the run ends after {quantity(used, 'effect')}; the journal continues with {effect_name(entry.effect)}"
+            )
             raise DivergenceError(sentence, used + 1, step, ())
         yield step
         match step.state.phase:

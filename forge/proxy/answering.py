@@ -62,12 +62,7 @@ async def _end(
         outcome = "exhausted"
     elif isinstance(got, Refusal):
         notes.outcome, notes.compacted, told = "error", "", exchange.told(got)
-        # A server's own words may quote the conversation, so the log does not have them.
-        fault = got.fault
-        if fault.status is not None:
-            notes.problem = f"the backend answered {fault.status}"
-        else:
-            notes.problem = "the backend reported an error" if fault.body else fault.detail
+        notes.problem = _logged(got.fault)
         await sink.fail(request_error(told), refusal_answer(exchange.wire, told, same=exchange.same))
         return
     elif step is None:
@@ -78,6 +73,15 @@ async def _end(
         outcome = "retried" if notes.attempts > 1 else "clean" if step.clean else "repaired"
     notes.outcome = outcome
     await sink.end()
+
+
+def _logged(fault: Fault) -> str:
+    """The fault for the log, without a server's own words, which may quote the conversation."""
+    if fault.status is not None:
+        return f"the backend answered {fault.status}"
+    if not fault.body:
+        return fault.detail
+    return "the backend's answer cannot be read" if fault.kind == "malformed" else "the backend reported an error"
 
 
 class WholeAnswer:

@@ -22,7 +22,7 @@ from msgspec import Struct
 from forge.connection import Endpoint
 from forge.door.asgi import Headers
 from forge.errors import ForgeError
-from forge.interpreters.http import tls_reason
+from forge.interpreters.http import silent, tls_reason
 from forge.proxy.upstream import TransportError
 from stages.effect import Fault
 
@@ -183,7 +183,8 @@ class HttpAnswer:
         now = self._loop.time()
         late = self._end if self._paused else min(self._end, self._heard + self._silence)
         if now >= late - 0.001:
-            self._fail(Fault(kind="timeout", detail=f"{self._server} did not answer in time"))
+            slow = Fault(kind="timeout", detail=f"{self._server} did not complete its answer in time")
+            self._fail(slow if now >= self._end - 0.001 else silent(self._server, self._silence))
         else:
             self._timer = self._loop.call_later(min(late - now, self._silence), self._look)
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from forge.backends.credentials import HEADERS
 from forge.backends.endpoints import AnthropicCount
 from forge.connection import Endpoint
-from forge.interpreters.http import REPLY_LIMIT, STREAM_LIMIT, status_fault
+from forge.interpreters.http import REPLY_LIMIT, STREAM_LIMIT, page_told, status_fault, with_type
 from forge.masking import masked_fault
 from forge.proxy.endpoint_client import EndpointClient, HttpAnswer, OpenRequest
 from forge.proxy.upstream import Forwarded, Heard, Hearing, Post, Refusal, TransportError, Whole, streamed_reply
@@ -54,7 +54,7 @@ class HttpUpstream:
         reply = self._wire.decode(raw)
         if isinstance(reply, Fault):
             streamed = streamed_reply(self._wire, raw)
-            return self._masked(Refusal(reply, raw)) if streamed is None else Whole(streamed)
+            return self._told(Refusal(reply, raw), answer) if streamed is None else Whole(streamed)
         return Whole(reply, raw)
 
     async def stream(self, post: Post) -> AsyncGenerator[Heard | Refusal]:
@@ -97,7 +97,7 @@ class HttpUpstream:
                 return
             for heard in hearing.hear(chunk):
                 if heard.raw or heard.pieces:
-                    yield self._masked(heard)
+                    yield self._told(heard)
                 events += 1
                 if events % _EVENTS_AT_ONCE == 0:
                     await asyncio.sleep(0)
@@ -105,19 +105,27 @@ class HttpUpstream:
                 yield Refusal(Fault(kind="too_large", detail=f"the stream has more than {_EVENTS_LIMIT} events"))
                 return
         for last in hearing.end():
-            yield self._masked(last)
+            yield self._told(last, answer)
 
-    def _masked(self, heard: _H) -> _H:
-        """The same without the backend's credential, which a server may repeat in an error with any status."""
+    def _told(self, heard: _H, ended: HttpAnswer | None = None) -> _H:
+        """The same without the backend's credential, which a server may repeat in an error with any status.
+
+        A fault found at the end of an answer names the answer's type if that is unusual.
+        """
         hidden = self._endpoint.hidden
+
+        def told(fault: Fault) -> Fault:
+            shown = masked_fault(fault, hidden) if hidden else fault
+            return with_type(shown, ended.headers, hidden) if ended else shown
+
         match heard:
-            case _ if not hidden:
+            case _ if not (hidden or ended):
                 return heard
             case Refusal(fault=fault, raw=raw):
-                return replace(heard, fault=masked_fault(fault, hidden), raw=hidden.without_bytes(raw))
+                return replace(heard, fault=told(fault), raw=hidden.without_bytes(raw))
             case Heard(pieces=pieces, raw=raw) if any(isinstance(piece, Fault) for piece in pieces):
-                shown = (masked_fault(piece, hidden) if isinstance(piece, Fault) else piece for piece in pieces)
-                return replace(heard, pieces=tuple(shown), raw=hidden.without_bytes(raw))
+                shown = tuple(told(piece) if isinstance(piece, Fault) else piece for piece in pieces)
+                return replace(heard, pieces=shown, raw=hidden.without_bytes(raw))
             case _:
                 return heard
 
@@ -137,8 +145,10 @@ class HttpUpstream:
         hidden = self._endpoint.hidden
         shown = hidden.without_bytes(raw)
         body = cut_body(hidden.cut_after(raw, BODY_KEPT) if hidden else raw)
-        detail = body or f"{self._url} answered {answer.status}"
-        return Refusal(status_fault(answer.status, answer.headers, body, detail), shown)
+        answered, page = f"{self._url} answered {answer.status}", page_told(answer.headers, body)
+        if page:
+            return Refusal(status_fault(answer.status, answer.headers, "", f"{answered}: {page}"), shown)
+        return Refusal(status_fault(answer.status, answer.headers, body, body or answered), shown)
 
 
 _CREDENTIALS = tuple(name.encode() for name in sorted(HEADERS))

@@ -26,10 +26,10 @@ _T = TypeVar("_T")
 _logger = logging.getLogger("forge")
 
 
-def notify(listener: Callable[[_T], None], what: _T, event: object = None) -> None:
-    """Call someone who listens: one that fails is reported once, and the run goes on as if it were not there."""
-    name = type(what if event is None else event).__name__
-    observation.quietly(lambda: listener(what), None, f"on_event failed at the event {name}", _logger)
+def notify(option: str, listener: Callable[[_T], None], what: _T) -> None:
+    """Call the listener passed as that option: one that fails is reported once, and the run goes on without it."""
+    name = type(what.event if isinstance(what, Stamped) else what).__name__
+    observation.quietly(lambda: listener(what), None, f"{option} failed at the event {name}", _logger)
 
 
 class Calling(NamedTuple):
@@ -105,7 +105,7 @@ class Emitter:
             if not self.recovering:
                 observation.tell(stamped)
             if self.on_event is not None:
-                notify(self.on_event, stamped, event)
+                notify("on_event", self.on_event, stamped)
 
     def moved(self, before: State, after: State, outcome: Outcome | None = None) -> None:
         """Tell what happened between two states; `outcome`: what the world answered, where that led to the second."""

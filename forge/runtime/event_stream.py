@@ -129,7 +129,7 @@ def told_to(put: OnEvent, room: Callable[[], Awaitable[None]], watching: Watchin
     def listener(stamped: Stamped) -> None:
         put(stamped)
         if on_event is not None:
-            notify(on_event, stamped, stamped.event)
+            notify("on_event", on_event, stamped)
 
     async def on_chunk(delta: Delta) -> None:
         if own is not None and inspect.isawaitable(told := own(delta)):

@@ -197,12 +197,12 @@ def listening(watching: Watching) -> OnEvent | None:
 
     def tell(stamped: events.Stamped) -> None:
         if on_event:
-            notify(on_event, stamped, stamped.event)
+            notify("on_event", on_event, stamped)
         match stamped.event:
             case events.MessageAdded(message=message) if on_message:
-                notify(on_message, message)
+                notify("on_message", on_message, message)
             case events.HistoryCompacted(compaction=compaction) if on_compact:
-                notify(on_compact, compaction)
+                notify("on_compact", on_compact, compaction)
             case _:
                 pass
 

@@ -67,7 +67,10 @@ def ask_guard(guard: Guard, state: State, calls: tuple[ToolCall, ...]) -> GuardT
     try:
         verdict: Verdict = guard(state, calls)
     except Exception as error:
-        remedy = "return [] where the guard has nothing to say; a batch may be empty, and hold any call twice"
+        remedy = (
+            "return [] where the guard has nothing to say: a batch may be empty, and contain the same call twice; "
+            "if its tool never gets such arguments, generate the real ones with arguments=…"
+        )
         raise BrokenLawError(law, f"it raised {error!r}", remedy, *_given(guard, state, calls)) from error
     if wrong := not_a_verdict(verdict, calls):
         remedy = "return [Objection(call=call, wrong=Custom(text=…)) for each call that must not run], or Stop(halt=…)"

@@ -206,7 +206,8 @@ def parameters_of(function: Function, kind: type) -> tuple[str, ...]:
 
 def _of_type(function: Function, signature: inspect.Signature, *kinds: type) -> tuple[str, ...]:
     hints, _ = _types_of(function, signature.parameters)
-    return tuple(n for n, hint in hints.items() if hint in kinds or not {*kinds}.isdisjoint(get_args(hint)))
+    # Compared, not looked up in a set: the arguments of a Callable contain a list, which has no hash.
+    return tuple(n for n, hint in hints.items() if any(kind in (hint, *get_args(hint)) for kind in kinds))
 
 
 def _bound(function: Function) -> frozenset[str]:
@@ -215,15 +216,32 @@ def _bound(function: Function) -> frozenset[str]:
     return frozenset(function.keywords) | _bound(function.func)
 
 
+_FIELDS = (("dataclasses", "Field"), ("msgspec", "Field"), ("pydantic", "FieldInfo"))
+"""The types of what `field()` and `Field()` return, by package: they describe a default in a class, and are none."""
+
+
 def _refused(parameter: inspect.Parameter) -> str | None:
-    name = parameter.name
+    name, described = parameter.name, type(parameter.default)
     match parameter.kind:
         case _KIND.VAR_POSITIONAL:
             return f"a model cannot fill in *{name}; name each parameter, or take a list: {name}: list[str]"
         case _KIND.VAR_KEYWORD:
             return f"a model cannot fill in **{name}; name each parameter, or take a dict: {name}: dict[str, str]"
         case _KIND.POSITIONAL_ONLY:
-            return f"parameter {name} is positional-only, and calls give names; remove the / from the signature"
+            return (
+                f"parameter {name} is positional-only, and calls give names; remove the / from the signature, "
+                "or wrap the function in one of your own"
+            )
+        case _ if (described.__module__.partition(".")[0], described.__name__) in _FIELDS:
+            return (
+                f"parameter {name} has a Field as its default, which works only in a class; "
+                f"write {name}: Annotated[<type>, Field(…)] = <default>, without a default in the Field"
+            )
+        case _ if name == "self" and parameter.annotation is _KIND.empty:
+            return (
+                "it is the method of a class; make a tool of an object's method, as in tool(shop.get_order), "
+                "instead of decorating it in the class"
+            )
         case _ if parameter.annotation is _KIND.empty:
             default = parameter.default
             likely = "str" if default is _KIND.empty or default is None else type(default).__name__
@@ -511,6 +529,8 @@ def tool(
     others = {option: value for option, value in options.items() if option not in read}
 
     def make(function: Callable[_P, _R]) -> Tool[_P, _R]:
+        if isinstance(function, Tool):
+            raise DefinitionError((f"{function.name} is a tool already; give its options where it is made",))
         described = describe(function)
         found = described if isinstance(described, Signature) else None
         own = found.name if found else str(getattr(function, "__name__", "?"))
@@ -550,7 +570,8 @@ def _mistakes(spec: ToolSpec, before: Mapping[str, tuple[str, ...]]) -> tuple[st
     if wrong := {**before, **wrong_options(structs.asdict(spec), hints)}:
         return tuple(f"tool {spec.name}: {sentence}" for sentence in chain(*wrong.values()))
     if not _NAME.fullmatch(spec.name):
-        return (f"tool {spec.name!r}: a name is a letter, then letters, digits, _ or -, 64 at most",)
+        rule = "a name is a letter, then letters, digits, _ or -, 64 at most"
+        return (f"tool {spec.name!r}: {rule}; give it another, as in tool(name=…)",)
     return ()
 
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from forge.callbacks import placed, placed_guard
 from forge.tools.definition import Grounds, grounds
+from forge.workflow.result_type import RESULT
 from stages import rescue
 from stages.compaction import Compacted, Compactor
 from stages.guards import GUARDS, CompletionCheck, PastCall, sees_results
@@ -21,7 +22,7 @@ from stages.options import did_you_mean, unfit_function
 from stages.order import Use
 from stages.rescue import Family, Format, Read
 from stages.rules import REPLY_CHECKS, Rules
-from stages.tool import Prerequisite, ToolSpec
+from stages.tool import RECALL, Prerequisite, ToolSpec
 
 # Templates: texts with `{placeholders}`; all other braces are literal.
 
@@ -305,11 +306,22 @@ OnText = Literal["nudge", "accept", "respond"]
 """What a reply without a call means to a workflow."""
 
 
+_ADDED = {
+    "respond": ', which on_text="respond" adds',
+    RESULT: ", which the option result adds",
+    RECALL.name: ", which Context(recall=True) adds",
+}
+"""The names of forge's own tools, each with the option that adds it."""
+
+
 def mistakes(rules: Rules, ends: set[str], optional: Sequence[str] = ()) -> tuple[str, ...]:
     """The mistakes in tools, steps and prerequisites, one sentence each."""
     names = [spec.name for spec in rules.tools]
     known = ", ".join(names) or "none"
-    found = [f"two tools are named {name}" for name in sorted({n for n in names if names.count(n) > 1})]
+    found = [
+        f"two tools are named {name}{_ADDED.get(name, '')}; name yours differently, as in tool(name=…)"
+        for name in sorted({n for n in names if names.count(n) > 1})
+    ]
     found += [f"terminal_tool: there is no tool named {n!r}; the tools are: {known}" for n in sorted(ends - {*names})]
     steps = {"required_steps": rules.required, "optional_steps": optional}
     found += [

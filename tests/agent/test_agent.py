@@ -165,6 +165,8 @@ def test_an_agent_may_end_with_a_value_of_a_type() -> None:
         ({"on_text": "never"}, "on_text"),
         ({"tools": [look, look]}, "two tools are named look"),
         ({"built_in_tools": ["finish"]}, "built_in_tools"),
+        ({"memory": "ann"}, "memory is 'ann'; it must be a Session .forge.agent.memory. or an object with async load"),
+        ({"memory": InProcessStore()}, "memory is a store of sessions; write memory=Session.store, name."),
     ],
 )
 def test_a_wrong_definition_is_refused(options: dict[str, object], said: str) -> None:

@@ -80,6 +80,7 @@ def test_a_refusal_is_final_and_keeps_status_and_body(server: str) -> None:
 def test_a_server_that_asks_for_a_day_is_not_waited_for(server: str) -> None:
     found, attempts = fault(f"{server}/patient")
     assert (found.status, found.retry_after, attempts) == (429, 86400.0, 1)
+    assert "answered 429 (it asks to wait 86400 seconds): " in found.detail
 
 
 def test_a_connection_that_keeps_breaking_is_given_up(server: str) -> None:

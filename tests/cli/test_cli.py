@@ -114,7 +114,8 @@ def test_help_loads_neither_the_terminal_s_library_nor_a_client() -> None:
 def test_each_flag_sets_its_option_and_no_other(words: list[str], kind: type[Options]) -> None:
     assert options_of(kind, parse(words)) == kind()
     for option, flag in flags(kind):
-        value = [] if isinstance(option.default, bool) else ["PATH" if flag.variable else "7"]
+        fitting = "PATH" if flag.variable else "*" if flag.name == "--origin" else "7"
+        value = [] if isinstance(option.default, bool) else [fitting]
         made = options_of(kind, parse([*words, flag.name, *value]))
         assert made != kind()
         assert replace(made, **{option.name: getattr(kind(), option.name)}) == kind()
@@ -258,6 +259,7 @@ def test_what_a_model_says_cannot_steer_the_terminal() -> None:
     assert "\x1b" not in printable("\x1b]0;title\x07\x1b[2Jhello\r\nworld")
     assert printable("a\n\n b") == "a b"
     assert printable("x" * 1000).endswith("… (600 more)")
+    assert printable("x" * 410) == "x" * 410  # the note would be longer than what it stands for
 
 
 @tool(approval=True)

@@ -3,6 +3,7 @@
 import pytest
 
 from forge import Workflow, tool
+from forge.errors import DefinitionError
 from forge.evals import Played, Scenario, World, play
 from forge.evals.players import PLAIN
 from forge.interpreters.scripted import Line, call
@@ -98,3 +99,16 @@ def test_a_plain_loop_goes_on_after_errors_and_ends_with_text() -> None:
     assert (ended.ended.end, ended.judged.verdict) == ("Completed", "right")
     text = play(SCENARIO, [LOOK, "That is it."], player=PLAIN)
     assert (text.ended.end, text.trajectory.outcome) == ("text", None)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"ablation": "no_step"}, "there is no ablation 'no_step'; there are: reforged, .* Did you mean no_steps?"),
+        ({"mode": "auto"}, "mode is 'auto'; it must be one of native, prompted, constrained"),
+        ({"scenario": Scenario(name="x", about="", world=lambda _: 3, ideal_calls=2)}, "the scenario 'x': its world"),  # type: ignore[arg-type, return-value]  # wrong on purpose
+    ],
+)
+def test_what_is_wrong_with_a_play_is_said_in_a_sentence(wrong: dict[str, object], says: str) -> None:
+    with pytest.raises(DefinitionError, match=says):
+        play(**{"scenario": SCENARIO, "replies": [LOOK, SEND], **wrong})  # type: ignore[arg-type]

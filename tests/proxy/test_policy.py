@@ -98,8 +98,8 @@ FAULTS = [
     "[limits] max_repeats is 0; it must be a whole number, at least 1",
     "[limits] max_seconds: unknown key. Known keys: max_tool_calls, max_repeats",
     "terminal_tool is 3; it must be a string or a list of strings",
-    "[order number 1] at_mst: unknown key",
-    "[order number 1] counts_if: unknown key. Known keys: tool, at_step, ",  # it takes a function
+    "[order number 1] at_mst: unknown key. Did you mean at_most? Known keys: tool, at_step, ",
+    "[order number 1] counts_if: unknown key",  # it takes a function
     "[order number 2] at_most is '3'",
     "[order number 2] tool is missing",
     "[tools.commit] effct: unknown key",
@@ -121,6 +121,7 @@ def test_all_faults_of_a_file_are_told_at_once_with_their_tables_and_keys(tmp_pa
     assert all(line.startswith(f"{file}: ") for line in said.splitlines())
     assert [fault for fault in FAULTS if fault not in said] == [], said
     assert len(said.splitlines()) == len(FAULTS) - 2
+    assert said.count("Known keys: tool, at_step") == 1  # once for a table
 
 
 CONTRADICTORY = """

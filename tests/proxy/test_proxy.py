@@ -353,7 +353,13 @@ async def test_any_backend_can_be_served() -> None:
             "slow down",
         ),
         (whole({"error": {"message": "no such model", "code": "model_not_found"}}, 404), 404, {}, "model_not_found"),
-        (whole(b"<html>bad gateway</html>", 502), 502, {}, "bad gateway"),
+        (whole(b"<html>bad gateway</html>", 502), 502, {}, "a web page. Is this the address of a model's server?"),
+        (
+            Line(parts=(b"<p>hello",), headers=(("content-type", "text/html"),)),
+            502,
+            {},
+            "its content type is 'text/html'",
+        ),
         (
             whole(
                 {
@@ -461,8 +467,18 @@ async def test_a_request_that_is_wrong_is_refused_in_its_protocol(
 
 
 def test_a_larger_body_than_any_protocol_reads_is_no_option() -> None:
+    with pytest.raises(
+        OptionError, match=r"origins: 'mine\.example' is not a web origin; write scheme and host, as in"
+    ):
+        ProxyOptions(origins=("https://mine.example", "mine.example"))
     with pytest.raises(OptionError, match="body_limit"):
         ProxyOptions(body_limit=64 * 1024 * 1024)
+
+
+@pytest.mark.parametrize("origin", ["mine.example", "https://mine.example/page"])
+def test_what_no_browser_sends_as_an_origin_is_no_option(origin: str) -> None:
+    with pytest.raises(OptionError, match=f"origins: '{origin}' is not a web origin; write scheme and host, as in"):
+        ProxyOptions(origins=("https://mine.example", "*", origin))
 
 
 async def test_methods_models_and_pages() -> None:

@@ -57,19 +57,27 @@ async def test_a_line_says_that_the_client_disconnected() -> None:
     assert re.fullmatch(r"POST /chat/completions - \d+ ms \(the client disconnected\)", line)
 
 
+QUOTING = {"error": {"message": "cannot parse 'my secret'"}}
+
+
 @pytest.mark.parametrize(
-    ("status", "says"), [(503, "the backend answered 503"), (200, "the backend reported an error")]
+    ("status", "body", "says"),
+    [
+        (503, QUOTING, "the backend answered 503"),
+        (200, QUOTING, "the backend reported an error"),
+        (200, b"<p>my secret</p>", "the backend's answer cannot be read"),
+    ],
 )
 async def test_the_log_says_why_a_request_failed_but_not_what_the_backend_said_of_the_conversation(
-    status: int, says: str
+    status: int, body: object, says: str
 ) -> None:
     seen = list[Passage]()
-    refusal = whole({"error": {"message": "cannot parse 'my secret'"}}, status=status)
+    refusal = whole(body, status=status)
     async with ScriptedModel(refusal) as model, aiohttp.ClientSession() as session:
         backend = named(model.url, profile="llama-server")
         async with ProxyServer(backend, ProxyOptions(port=0), seen.append) as proxy:
-            for path, body in (("completions", asked()), ("completions", asked(messages="Hi.")), ("completion", {})):
-                async with session.post(f"{proxy.url}/v1/chat/{path}", json=body) as answer:
+            for path, request in (("completions", asked()), ("completions", asked(messages="Hi.")), ("completion", {})):
+                async with session.post(f"{proxy.url}/v1/chat/{path}", json=request) as answer:
                     await answer.read()
     failed, wrong, lost = (summary_line(passage).partition("(")[2] for passage in seen)
     assert failed == f"error; {says})"

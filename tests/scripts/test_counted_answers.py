@@ -238,7 +238,7 @@ def test_a_rule_that_fails_is_named_with_its_place() -> None:
     [
         (
             Use(tool="run_tests", counts_if=never),  # type: ignore[arg-type]  # what is refused
-            "order of run_tests: counts_if: never is async",
+            "order[0].counts_if: never is async, but it is called without await",
         ),
         (Use(tool="run_tests", counts_if=lambda: True), "order of run_tests: counts_if: <lambda> cannot be called as"),
         (Use(tool="finish", counts_if=bool), "order of finish: it ends the run, so nothing is left"),

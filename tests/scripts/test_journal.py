@@ -1,6 +1,7 @@
 """The journal: a run is written down as it happens, and read back as the same run."""
 
 import asyncio
+import dataclasses
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -45,6 +46,9 @@ def test_a_replay_with_another_workflow_says_where_it_parts(tmp_path: Path) -> N
         replay(path, Desk(context=Context(failed_attempts="collapse")).workflow)
     assert "effect 4 (the model call of turn 3) is not the recorded one" in str(error.value)
     assert error.value.found[0].path == "request.messages[2].content"
+    other = dataclasses.replace(Desk().workflow, name="till", system_prompt="Count.")
+    with pytest.raises(DivergenceError, match="\nThe journal is of the workflow desk, not till:\n"):
+        replay(path, dataclasses.replace(other, tools=other.tools[::-1]))
 
 
 def test_a_journal_that_ends_early_says_so(tmp_path: Path) -> None:

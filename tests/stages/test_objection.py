@@ -70,7 +70,7 @@ def test_a_function_that_cannot_be_asked_is_no_guard() -> None:
     async def slow(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
         return []
 
-    assert str(not_a_guard(slow)).startswith("slow is async; ")
+    assert str(not_a_guard(slow)).startswith("slow is async, but ")
     assert "cannot be called as <lambda>(state, calls)" in str(not_a_guard(lambda calls: []))
 
 

@@ -36,6 +36,7 @@ from stages.effect import Budget
 from stages.guards import repetition, required_steps
 from stages.message import User
 from stages.options import OptionError, unfit_function
+from stages.order import Use
 from stages.rules import Calls, Rules
 from stages.state import State
 from tests.flows import Desk
@@ -59,6 +60,7 @@ RUNNING: list[tuple[dict[str, object], str]] = [
     ({"on_event": 3}, "on_event is 3; it must be a function or None"),
     ({"cancel": True}, "cancel is True; it must be an Event or None"),
     ({"ask": "yes"}, "ask is 'yes'; it must be a function or None"),
+    ({"on_event": asyncio.sleep}, "on_event: sleep is async, but it is called without await; define it with `def`"),
     ({"journal": 3}, "journal is 3; it must be a string, a PathLike or None"),
     ({"sampling": {"temperature": 0}}, "sampling is {'temperature': 0}; it must be a Sampling or None"),
 ]
@@ -71,6 +73,7 @@ RUNNING: list[tuple[dict[str, object], str]] = [
         (Anthropic, ("m",), "timout", "timeout"),
         (ServerManager, (Launch(model="m", program="vllm"),), "api_keys", "api_key"),
         (Scripted, ([],), "modes", "mode"),
+        (Use, (), "atmost", "at_most"),
         (run_sync, (FLOW, "Go."), "on_evnt", "on_event"),
         (lambda *given, **more: asyncio.run(run(*given, **more)), (FLOW, "Go."), "sampeling", "sampling"),
     ],
@@ -81,6 +84,15 @@ def test_a_misspelt_keyword_is_told_with_the_right_ones(
     with pytest.raises(TypeError, match=f"there is no option '{wrong}'; there are: ") as refused:
         entry(*given, **{wrong: 1})
     assert str(refused.value).endswith(f" Did you mean {meant}?")
+
+
+def test_several_unknown_keywords_are_told_with_one_list_of_the_right_ones() -> None:
+    with pytest.raises(TypeError) as refused:
+        Desk(temperature=1, model="m", max_iterations=5)
+    said = str(refused.value)
+    assert said.count("there are: name, tools, terminal_tool") == 1
+    assert said.startswith("write limits=Limits(max_iterations=5); there is no option 'temperature'; there are: ")
+    assert said.endswith("; there is no option 'model'")
 
 
 def streamed(**options: object) -> object:
@@ -121,6 +133,8 @@ def test_every_way_to_run_names_the_wrong_option(entry: Entry, options: dict[str
         ),
         (lambda: Workflow(None, tools=[], on_text="accept"), "name is None; it must be a string"),
         (lambda: tool("look"), "tool takes a function, not 'look'"),
+        (lambda: tool(effect="read")(tool(slow)), "slow is a tool already; give its options where it is made"),
+        (lambda: Workflow("w", tools=[tool(name="a b")(slow)]), "tool 'a b': a name is a letter, then letters, digits"),
         (lambda: Budget(calls="5"), "Budget: calls is '5'; it must be a whole number"),
         (lambda: Budget(seconds=float("nan")), "Budget: seconds is nan; it must be a number or None"),
         (lambda: ContextBudget(tokens=-1), "ContextBudget: tokens is -1; it must be a whole number, at least 0"),
@@ -134,6 +148,7 @@ def test_every_way_to_run_names_the_wrong_option(entry: Entry, options: dict[str
         (lambda: enforce(required_steps), "guards[0]: required_steps makes a guard; call it, as in required_steps(…)"),
         (lambda: Desk(guards=[repetition]).workflow, "guards[0]: repetition makes a guard; call it, as in repetition("),
         (lambda: Scripted([3]), "script[0] is 3; it must be a string, a Reply or a Fault"),  # type: ignore[list-item]  # wrong on purpose
+        (lambda: run_sync(slow, "Go.", backend=LOCAL), "workflow is <function slow at "),
         (lambda: run_sync(FLOW, "Go.", backend=Scripted), "backend is the class Scripted; write Scripted()"),
         (lambda: compact(TieredCompact, ContextBudget(tokens=1)), "compactor is the class TieredCompact; write Tiered"),
         (lambda: validate(None), "rules is None; it must be a Rules"),
@@ -145,6 +160,7 @@ def test_every_public_entry_says_which_option_what_was_given_and_what_is_expecte
     with pytest.raises((DefinitionError, OptionError)) as refused:
         entry()
     assert any(sentence.startswith(says) for sentence in refused.value.problems), refused.value.problems
+    assert "on_event" not in str(refused.value)  # which any function would fit
 
 
 def test_all_that_is_wrong_is_said_at_once() -> None:
@@ -197,8 +213,8 @@ def named(state: object, calls: object, *, strict: bool) -> None: ...
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (slow, "slow is async; it is asked for its answer at once, so define it with `def`"),
-        (Slow(), "Slow is async; "),
+        (slow, "slow is async, but it is called without await; define it with `def`"),
+        (Slow(), "Slow is async, but"),
         (one, "one cannot be called as one(state, calls): too many positional arguments"),
         (named, "named cannot be called as named(state, calls): missing a required "),
         (partial(one, None), "partial cannot be called as partial(state, calls): too many"),

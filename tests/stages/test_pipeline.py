@@ -153,7 +153,7 @@ def without(*names: str) -> list[object]:
     [
         (["validat"], "stages[0] is 'validat'; it must be one of compact, fold, serialize, send, validate"),
         (beside("validate", validate), "stages[4]: validate makes a stage; call it, as in validate(…)"),
-        (beside("validate", asynchronous), "stages[4]: asynchronous is async; a stage does no I/O"),
+        (beside("validate", asynchronous), "stages[4]: asynchronous is async, but it is called without await"),
         ([3], "stages[0] is 3; it must be"),
         (without("enforce"), "stages lacks 'enforce', and none of them acts in the phase Vetted in its place"),
         ([*without("enforce"), "enforce"], "they must run in the order compact, fold"),
