@@ -1,4 +1,4 @@
-"""Tool choice: where a call may be demanded, and what profiles and the doctor say of it."""
+"""The wires: which fields a request has in each dialect, tool choice, and how a reply is constrained."""
 
 import json
 from typing import get_args
@@ -40,17 +40,18 @@ def test_a_wire_does_what_it_says_that_it_can(spoken: Wire) -> None:
 
 
 QUIRKS = [
-    (Dialect(option_names={"max_tokens": "most"}), {"max_tokens": 5, "x": 2}),
-    (Dialect(option_names={"max_tokens": "most"}), {"max_tokens": 7, "most": 5, "x": 2}),
+    (Dialect(option_names={"max_tokens": "most"}), {"max_tokens": 5, "x": 2}, {"most": 5, "x": 2}),
+    (Dialect(option_names={"max_tokens": "most"}), {"max_tokens": 7, "most": 5, "x": 2}, {"most": 5, "x": 2}),
 ]
-"""Each quirk about fields, with a request whose fields the backend takes as `{"most": 5, "x": 2}`."""
+"""Each quirk about fields, with those of a request and what the backend takes for them."""
 
 
-@pytest.mark.parametrize(("dialect", "given"), QUIRKS)
-def test_a_backend_gets_its_own_fields_whoever_wrote_them(dialect: Dialect, given: dict[str, object]) -> None:
+@pytest.mark.parametrize(("dialect", "given", "taken"), QUIRKS)
+def test_a_backend_gets_its_own_fields_whoever_wrote_them(
+    dialect: Dialect, given: dict[str, object], taken: dict[str, object]
+) -> None:
     passed = ServerRequest(protocol="chat", body=json.dumps(given).encode(), model="m", history=())
     written = wire(replace(dialect, tools_body=given)).tail(Raw(b"[]"), None)
-    taken = {"most": 5, "x": 2}
     assert json.loads(adapted(passed, "", dialect).body) == taken
     assert json.loads(bytes(written)) == {"tools": [], **taken}
     assert adapted(passed, "", Dialect()) is passed
