@@ -41,6 +41,12 @@ UNTOUCHED: dict[str, tuple[str, ...]] = {
     "fifteenth-held": ("62 of 62", "96 of 103", "38 of 38", "12 of 16"),
     "sixteenth-tune": ("51 of 51", "85 of 88", "30 of 30", "12 of 12"),
     "sixteenth-held": ("53 of 53", "84 of 86", "30 of 30", "11 of 13"),
+    "seventeenth-tune": ("52 of 52", "80 of 85", "38 of 38", "16 of 22"),
+    "seventeenth-held": ("54 of 54", "82 of 85", "37 of 37", "16 of 21"),
+    "eighteenth-tune": ("51 of 51", "93 of 104", "36 of 36", "13 of 22"),
+    "eighteenth-held": ("48 of 50", "94 of 105", "35 of 35", "16 of 23"),
+    "nineteenth-tune": ("30 of 30", "67 of 70", "39 of 39", "15 of 41"),
+    "nineteenth-held": ("30 of 30", "67 of 70", "41 of 41", "11 of 39"),
 }
 """How many cases of each kind were right before anything was changed for that half of a list."""
 

@@ -1,4 +1,4 @@
-"""Fourteen more lists of formats, damage, invented formats and texts without calls, scored before they were looked at.
+"""Seventeen more lists of formats, damage, invented formats and texts without calls, scored before they were looked at.
 
 `fresh` is from the parsers and tests of vLLM and SGLang, and from issues with real replies. `half` is `tune` or `held`:
 of damage, the held half was looked at too once its result had been written down (benchmarks/RESCUE.md). `third` came
@@ -6,8 +6,8 @@ after, as of what models of 2026 write that is in neither. `fourth` is from repl
 of servers and agents, each with its source; `fifth` damages fourteen formats in up to 45 ways; `sixth` is as `fourth`,
 written later; `seventh` is from tests and issues of this autumn, its held half looked at last; so is
 `eighth`, from the tests and issues of servers and agents that are in none of the others, `ninth`, from issues of this
-year that are in none of those, and `eleventh` to `sixteenth`, each by an author who knew none of this; the last five
-have tools of their own. Nothing was changed for `sixteenth`.
+year that are in none of those, and `eleventh` to `nineteenth`, each by an author who knew none of this; the last eight
+have tools of their own.
 What each list scored before it was tuned on is in benchmarks/RESCUE.md too.
 """
 
@@ -42,9 +42,14 @@ CASES = [
         "fourteenth",
         "fifteenth",
         "sixteenth",
+        "seventeenth",
+        "eighteenth",
+        "nineteenth",
     )
     for line in (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
 ]
+WITH_TOOLS = ("thirteenth", "fourteenth", "fifteenth", "sixteenth", "seventeenth", "eighteenth", "nineteenth")
+"""Lists with tools of their own, in a file beside them."""
 NOT_READ = {
     "clean/toolbench-two": "names in brackets without any markup, one behind the other",
     "damage/set-py": "a set of Python",
@@ -145,10 +150,7 @@ READERS = {
     for name, schemas in {
         "": _schemas(PARAMETERS),
         "twelfth": _schemas(TWELFTH),
-        "thirteenth": json.loads((FOLDER / "thirteenth_tools.json").read_text(encoding="utf-8")),
-        "fourteenth": json.loads((FOLDER / "fourteenth_tools.json").read_text(encoding="utf-8")),
-        "fifteenth": json.loads((FOLDER / "fifteenth_tools.json").read_text(encoding="utf-8")),
-        "sixteenth": json.loads((FOLDER / "sixteenth_tools.json").read_text(encoding="utf-8")),
+        **{name: json.loads((FOLDER / f"{name}_tools.json").read_text(encoding="utf-8")) for name in WITH_TOOLS},
     }.items()
 }
 """By list, where it has tools of its own: readers for tools that read, and for tools that write."""
