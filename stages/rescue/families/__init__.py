@@ -11,6 +11,7 @@ from stages.rescue.families import (
     json_calls,
     lines,
     not_calls,
+    notation,
     pythonic,
     react,
     tagged,
@@ -45,6 +46,7 @@ FAMILIES: tuple[Family, ...] = (
     react.REACT,
     xml_calls.OWN_TAG,
     lines.LINES,
+    notation.NOTATION,
     any_markup.ANY_MARKUP,
     *map(family_of, FORMATS),
 )

@@ -9,11 +9,11 @@ from textwrap import dedent
 
 from stages.repair.damaged_json import FoundJson
 from stages.repair.indented import indented_value, scalar
-from stages.repair.json_text import json_at, json_quoted
+from stages.repair.json_text import json_quoted
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names, spelling
 from stages.rescue.shape import shape_of
-from stages.rescue.tags import STEM, STEM_IN
+from stages.rescue.tags import STEM_IN
 
 _LABEL = r"[^\w\s]{0,6}+[\w. -]{1,60}+[^\w\s]{0,4}+[ \t\r]*+\n"
 _BLANK_LINES = re.compile(r"(?:[ \t\r]*+\n)*")
@@ -39,22 +39,6 @@ _BLOCKS = ("|", "|-", "|+", ">", ">-")
 _MOST_WORDS = 5
 
 
-_COMMAND = re.compile(
-    rf"\s*+(?P<mark>[$%@!~^=+\u25b6\u25ba\u2192(\[]{{0,3}}(?:/?(?=[\w-]{{0,16}}{STEM})[\w-]{{4,24}}(?:://|[\]:>]{{0,2}}\s))?|>>+\s?)\s?"
-    r"(?<![\w.-])(?P<name>[A-Za-z_][\w.-]{0,100}+)(?=[\s?])"
-)
-"""A mark of signs, or a word of calls with them, and the name."""
-_ITEM = (
-    r"(?P<lead>\s{{0,4}}[^\w\s\"'`*>]{{0,3}}\s{{0,4}}[^\w\s\"'`*>|]{{0,2}}(?:[A-Z]{{1,8}}\s)?[^\w\s\"'`*>|]{{0,2}})"
-    r"(?P<key>{keys})(?![\w.-])(?P<sep>\s?(?:=>|->|:=|[:=\u2192])\s?|\s(?:AS|TO|IS)\s|\s)"
-    r"(?P<value>\"(?:[^\"\\\n]|\\.){{0,2000}}\"|'[^'\n]{{0,2000}}'|(?=[\[{{])|[^\s,;&\"'`\u201c\u201d\u00ab\u00bb()\[\]{{}}<>]{{1,400}}(?<![*.]))"
-)
-"""A parameter with its value, and what stands before and between them."""
-_BYTE = re.compile(rb"%([0-9A-Fa-f]{2})")
-_CLOSED = re.compile(r"[)\]};.\s]{0,8}\Z")
-"""The end of the reply, and what may close a call."""
-
-
 _MAPPING = re.compile(r"(?:\s*+-\s)?\s*+[\w-]{1,40}:(?:[ \t][^\n]*+)?\n")
 """The first line of a mapping, or of a list of them."""
 _NEAR = 400
@@ -64,11 +48,7 @@ _MOST = 20_000
 
 
 def _read(text: str, start: int, names: Names) -> Read | None:
-    return (
-        lines_call(text, start, start, names)
-        or _command(text, start, names)
-        or _mapping(text, start, start, len(text), names)
-    )
+    return lines_call(text, start, start, names) or _mapping(text, start, start, len(text), names)
 
 
 def _mapping(text: str, start: int, begin: int, end: int, names: Names) -> Read | None:
@@ -82,38 +62,6 @@ def _mapping(text: str, start: int, begin: int, end: int, names: Names) -> Read 
         return None
     end += len("\n```") * text.startswith("\n```", end)
     return Read(start=start, end=end, claims=tuple(claim.guessed("lines") for claim in shape.claims), keep="")
-
-
-def _command(text: str, start: int, names: Names) -> Read | None:
-    """A reply that is a tool and its arguments, all of them written in the same way, perhaps behind a mark: a guess."""
-    head = _COMMAND.match(text, start)
-    known = names.parameters(head["name"]) if head else ()
-    if head is None or not known or any(map(names.knows, _WORD.findall(head["mark"]))):
-        return None
-    pattern = re.compile(_ITEM.format(keys="|".join(map(re.escape, known))))
-    plain = _decoded if "://" in head["mark"] else str
-    given: dict[str, str] = {}
-    signs: set[tuple[str, str]] = set()
-    position = head.end()
-    while (item := pattern.match(text, position)) and item["key"] not in given:
-        found = None if item["value"] else json_at(text, item.start("value"))
-        value = found.text if isinstance(found, FoundJson) else scalar(plain(item["value"]))
-        position = found.end if isinstance(found, FoundJson) else item.end()
-        if not value:
-            return None
-        signs.add((item["lead"].strip(), item["sep"].strip()))
-        given[item["key"]] = value
-    # The first may have another sign before it, `?a=1&b=2`. Without any sign it is a sentence.
-    alike = len({sep for _, sep in signs}) == 1 and len({lead for lead, _ in signs}) <= 1 + (len(given) > 1)
-    if not alike or not all(lead or sep for lead, sep in signs):
-        return None
-    return _guess(head["name"], given, start, closed.end()) if (closed := _CLOSED.match(text, position)) else None
-
-
-def _decoded(value: str) -> str:
-    """A value of an address, which has blanks as plus signs and other characters as bytes."""
-    written = value.replace("+", " ").encode()
-    return _BYTE.sub(lambda byte: bytes.fromhex(byte[1].decode()), written).decode(errors="replace")
 
 
 def _guess(name: str, given: Mapping[str, str], start: int, end: int) -> Read:

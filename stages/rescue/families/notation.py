@@ -1,0 +1,230 @@
+"""Family `notation`: a tool and its arguments in a way of the model's own, told by the names of the tool's parameters.
+
+    >> f --k=v --l=w      (call f :k "v" :l 2)      CALL f WITH k AS v, l AS w      [[run f | k => v]]
+
+Nothing is known of the notation but that it is the same for every argument: the sign between key and value, and what
+stands between two arguments. It is a guess, asked about where no other family found a call.
+"""
+
+import re
+from collections.abc import Iterator
+from itertools import islice, pairwise
+from textwrap import dedent
+
+from msgspec import Struct
+
+from stages.repair.damaged_json import FoundJson
+from stages.repair.indented import indented_value, scalar
+from stages.repair.json_text import is_json, json_at, json_quoted
+from stages.rescue.found import Claim, Family, Read
+from stages.rescue.names import Names
+from stages.rescue.tags import MARKER, STEM_IN
+
+_NAME = re.compile(r"(?<![\w.-])[A-Za-z_][\w.-]{0,100}(?<![.-])(?![\w-])")
+_SIGN = r"=>|->|:=|<-|[=:\uff1a\uff1d\u2192#|]|(?-i:AS|TO|IS)(?=\s)"
+_KEY = (
+    r"(?<!\w)(?P<quote>[\"'`*]{{0,2}})(?P<key>{keys})(?P=quote)(?![\w-])"
+    rf"(?:[ \t]{{{{0,12}}}}(?P<sign>{_SIGN})[ \t]{{{{0,12}}}}|\n[ \t]{{{{0,12}}}}(?P<below>:)[ \t]{{{{1,12}}}}|"
+    r"(?P<blank>[ \t]{{1,20}})|(?=[\[{{(]))@?"
+)
+"""A parameter, and what is between it and its value: a sign, blanks, or nothing before a bracket."""
+_QUOTED = re.compile(
+    r"(?:\"\"\"(?P<long>.*?)\"\"\"|(?P<json>\"(?:[^\"\\\n]|\\.)*+\")|'(?P<single>(?:[^'\\\n]|\\.)*+)'|`(?P<code>[^`\n]*+)`)"
+    r"(?![\w\"'])",
+    re.DOTALL,
+)
+_WORD = re.compile(r"[^\W\d_]+")
+_NO_MARK = re.compile(r"<!|[\"'`*{\u201c\u201d]|(?<!:)//|\A\s*(?:>\s*\Z|\|)|#\s|[.!?;]\s|\?\Z")
+"""Signs of quotations, tables, comments, JSON and sentences."""
+_OPENS = (":", "\uff1a", "\u3011", "]", "}", ")", "{", "[", "|", ">", "-", "=")
+_SIGNS = re.compile(r"[\s,;|&@:\u3001\uff0c\uff1b-]{0,20}\Z")
+_REST_OF_WORD = re.compile(r"\A\w+")
+_MARKER = re.compile(MARKER)
+_CLOSER = {"(": ")", "{": "}", "[": "]", "<": ">", "\uff08": "\uff09"}
+_OPENER = {closer: opener for opener, closer in _CLOSER.items()}
+_UNSURE = re.compile(r"[\"`\u201c\u201d]|\*\Z")
+"""In a value without quotation marks: one that was not closed, or what decorates the call."""
+_SEPARATORS = " \t\r\n,;|&"
+_BYTE = re.compile(rb"%([0-9A-Fa-f]{2})")
+
+_MOST = 20_000
+"""Maximum characters of a reply."""
+_TRIES = 8
+"""Maximum names that are tried in it."""
+_LABEL, _MOST_WORDS = 60, 4
+"""Characters and words around a name, and around its arguments: more is a sentence."""
+_TAIL, _MOST_LINES = 120, 3
+"""Characters and lines behind the last argument."""
+
+
+def _read(text: str, start: int, names: Names) -> Read | None:
+    found = _NAME.finditer(text, start) if len(text) <= _MOST else iter(())
+    for name in islice((one for one in found if one[0] in names.known), _TRIES):
+        begin = text.rfind("\n", start, name.start()) + 1
+        if not _is_mark(text[begin : name.start()]):
+            continue
+        claims: list[Claim] = []
+        called: re.Match[str] | None = name
+        while called and (one := _call(text, called, names)):
+            claims.append(one[0])
+            if _is_end(text[one[1] : one[1] + _TAIL + 1]):
+                return Read(start=begin, end=len(text), claims=tuple(claims), keep="")
+            called = _next(text, one[1], names)
+    return None
+
+
+def _is_mark(written: str) -> bool:
+    """Whether this marks a call: nothing, signs, or a few words of which one is a word of calls, in any language."""
+    if len(written) > _LABEL or _NO_MARK.search(written) or len(words := _WORD.findall(written)) > _MOST_WORDS:
+        return False
+    return not words or STEM_IN.search(written) is not None or not written.isascii()
+
+
+def _is_opening(written: str) -> bool:
+    """Whether this leads from a name to its arguments: signs, or a few words in capitals or before a sign."""
+    words = _WORD.findall(written)
+    if len(written) > _LABEL or len(words) > _MOST_WORDS or written.startswith("("):
+        return False
+    return not words or written.isupper() or written.rstrip()[-1:] in _OPENS
+
+
+def _is_end(written: str) -> bool:
+    """Whether this is all that closes a call: signs, and a few words in capitals or between signs."""
+    lines = [line.strip() for line in written.splitlines() if line.strip()]
+    if len(written) > _TAIL or len(lines) > _MOST_LINES or _MARKER.search(written):
+        return False
+    return all(
+        len(_WORD.findall(line)) <= _MOST_WORDS and (line == line.upper() or not line[0].isalnum()) for line in lines
+    )
+
+
+def _next(text: str, position: int, names: Names) -> re.Match[str] | None:
+    """The name of the next call, behind what closes one and opens another."""
+    found = (one for one in _NAME.finditer(text, position, position + 2 * _LABEL) if one[0] in names.known)
+    name = next(found, None)
+    return name if name and _is_mark(text[position : name.start()]) else None
+
+
+class _Argument(Struct, frozen=True):
+    """A parameter, where it and its value begin, and the value with its end, where its own signs tell them."""
+
+    key: str
+    begin: int
+    value: int
+    json: str = ""
+    end: int = -1
+
+
+def _call(text: str, name: re.Match[str], names: Names) -> tuple[Claim, int] | None:
+    """The call of that name, and where it ends."""
+    known = {parameter.lower(): parameter for parameter in names.parameters(name[0])}
+    arguments = [*_arguments(text, name.end(), known)] if known else []
+    opened = text[name.end() : arguments[0].begin] if arguments else ""
+    between = _between(text, arguments, opened) if arguments and _is_opening(opened) else None
+    if between is None:
+        return None
+    address = "://" in text[name.start() - 4 : name.start()]
+    members: list[str] = []
+    end = name.end()
+    for argument, following in zip(arguments, (*arguments[1:], None), strict=True):
+        value: str | None = argument.json
+        if value:
+            end = argument.end
+        else:
+            end = following.begin if following else _end(text, argument.value, between, opened)
+            written = text[argument.value : end].rstrip()
+            if following and not written.endswith(between.strip()):
+                return None
+            written = written.removesuffix(between.strip()) if following else written
+            value = _value(_decoded(written) if address else written)
+        if not value:
+            return None
+        members.append(f"{json_quoted(argument.key)}:{value}")
+    if any(text.count(_CLOSER[sign], end) < opened.count(sign) for sign in opened if sign in "([{"):
+        return None  # it is cut off, and perhaps its last value
+    return Claim(name=name[0], arguments="{" + ",".join(members) + "}", repairs=("notation",), cost=1), end
+
+
+def _arguments(text: str, position: int, known: dict[str, str]) -> Iterator[_Argument]:
+    """The arguments from there on, up to one that is given twice: with the same sign behind each key."""
+    pattern = re.compile(
+        _KEY.format(keys="|".join(map(re.escape, sorted(known, key=len, reverse=True)))), re.IGNORECASE
+    )
+    left, sign = dict(known), ""
+    while left and (found := pattern.search(text, position)):
+        position = found.end("key")
+        own = found["sign"] or found["below"] or ("blank" if found["blank"] else "bracket")
+        # Among words, a key with nothing but a blank behind it is a word.
+        line = text.rfind("\n", 0, found.start()) + 1
+        if found["blank"] and text[found.start() - 1].isspace() and text[line : found.start()].strip():
+            continue
+        if sign and own != sign:
+            continue
+        if (key := found["key"].lower()) not in left:
+            return
+        sign = own
+        argument = _Argument(left.pop(key), found.start(), found.end())
+        if text.startswith(("{", "["), argument.value):
+            json = json_at(text, argument.value)
+            if isinstance(json, FoundJson):
+                argument = _Argument(argument.key, argument.begin, argument.value, json.text, json.end)
+        elif quoted := _QUOTED.match(text, argument.value):
+            written = quoted["json"] or ""
+            value = written if is_json(written) else json_quoted(next(filter(None, quoted.groups()), ""))
+            argument = _Argument(argument.key, argument.begin, argument.value, value, quoted.end())
+        position = max(argument.value, argument.end)
+        yield argument
+
+
+def _between(text: str, arguments: list[_Argument], opened: str) -> str | None:
+    """What stands between two arguments; None: it is not the same everywhere.
+
+    `opened` is what stands before the first.
+    """
+    pairs = [*pairwise(arguments)]
+    told = [text[one.end : other.begin] for one, other in pairs if one.json]
+    if told:
+        return told[0] if len({one.strip() for one in told}) == 1 and len(told[0]) <= _LABEL else None
+    # Where no value says where it ends, what all of them end with.
+    ends = [text[one.value : other.begin] for one, other in pairs]
+    if not ends:
+        return ""
+    compared = ends if len(ends) > 1 else [*ends, opened]
+    shortest = min(map(len, compared))
+    alike = next((n for n in range(shortest) if len({one[-1 - n] for one in compared}) > 1), shortest)
+    common = _REST_OF_WORD.sub("", ends[0][len(ends[0]) - alike :])
+    if common.strip() or "\n" in common:
+        return common
+    signs = _SIGNS.search(ends[0])
+    return signs[0] if signs and all(one.endswith(signs[0]) for one in ends) else " "
+
+
+def _end(text: str, position: int, between: str, opened: str) -> int:
+    """Where the last value ends: with its line, or at what closes the call or would separate the value from another."""
+    end = len(text) if (line := text.find("\n", position)) < 0 else line
+    if marker := _MARKER.search(text, position, end):
+        end = marker.start()
+    for sign in (between.strip()[:1], *(_CLOSER[sign] for sign in opened if sign in _CLOSER)):
+        at = text.find(sign, position, end) if sign and not sign.isalnum() else -1
+        end = at if at >= 0 else end
+    return end
+
+
+def _value(written: str) -> str | None:
+    """A value without quotation marks, and without what separates it from the next, or closes the call."""
+    if written.startswith("\n"):
+        below = dedent(written.strip("\n"))
+        return indented_value(below) or (json_quoted(below) if below else None)
+    written = written.strip(_SEPARATORS)
+    while written and (opener := _OPENER.get(written[-1])) and opener not in written:
+        written = written[:-1].rstrip(_SEPARATORS)
+    return scalar(written) if written and not _UNSURE.search(written) else None
+
+
+def _decoded(value: str) -> str:
+    """A value of an address, which has blanks as plus signs and other characters as bytes."""
+    written = value.replace("+", " ").encode()
+    return _BYTE.sub(lambda byte: bytes.fromhex(byte[1].decode()), written).decode(errors="replace")
+
+
+NOTATION = Family(name="notation", first="\n", opener="\n", read=_read, whole=True, words=())
