@@ -65,11 +65,12 @@ _QUOTES = re.compile(r"&(?:quot|#34|#x22);|[\u201c\u201d\uff02]|\\\"")
 _QUOTED_OBJECT = re.compile(
     r"(?<=[>\]])(\s{0,4})`{1,3}(?:json)?\s{0,4}([\[{][^`]{1,4000}[}\]])\s{0,4}`{1,3}(?=\s*+(?:[<\[]|\Z))"
 )
-_BOUNDARY = re.compile(
-    rf"\A\s*+<(?:(?:{BAR}(?:im_start|start_header_id|header_start){BAR}>\s*+|{BAR})assistant\b(?:{BAR}>)?|start_of_turn>\s*+model|s>)\s*+|"
-    rf"(?:\s*+<(?:{BAR}(?:im_end|eot_id|eom_id|end_of_text|endoftext|eot){BAR}|/s|end_of_turn|eos)>)++\s*+\Z"
+_TURN_BEGINS = re.compile(
+    rf"\s*+<(?:(?:{BAR}(?:im_start|start_header_id|header_start){BAR}>\s*+|{BAR})assistant\b(?:{BAR}>)?|start_of_turn>\s*+model|s>)\s*+"
 )
+_TURN_ENDS = re.compile(rf"<(?:{BAR}(?:im_end|eot_id|eom_id|end_of_text|endoftext|eot){BAR}|/s|end_of_turn|eos)>\Z")
 """The tokens at the beginning and end of a turn."""
+_LONGEST_TOKEN, _MOST_TOKENS = 20, 4
 _CONTROL = re.compile("start|end|message|channel|constrain|sep|open|close|python", re.IGNORECASE)
 _OF_CALLS = re.compile(
     rf"{BAR}{{0,2}}{PREFIX}(?:{CALL}s?|{PARAMETER}s?|input|args|{KEY}|{VALUE}|tool_name|function_name|name|tool_input|tool_args)",
@@ -124,7 +125,14 @@ def mended(text: str, found: Rescued, names: Names) -> str:
 
 def _plain(text: str) -> str:
     """The text with plain signs for escaped ones and look-alikes, and without what slipped in around it."""
-    text = _BOUNDARY.sub("", text.replace("\\_", "_").translate(_LOOK_ALIKE))
+    text = text.replace("\\_", "_").translate(_LOOK_ALIKE)
+    if begun := _TURN_BEGINS.match(text):
+        text = text[begun.end() :]
+    for _ in range(_MOST_TOKENS):
+        bare = text.rstrip()
+        if (ended := _TURN_ENDS.search(bare, max(0, len(bare) - _LONGEST_TOKEN))) is None:
+            break
+        text = bare[: ended.start()]
     if "&" in text and not ('"' in text or "<" in text or "&lt;" in text):
         text = html.unescape(text)
     if (plain := _QUOTES.sub("", text)) != text and '"' not in plain:

@@ -51,6 +51,8 @@ _MOST = 20_000
 """Maximum characters of a reply."""
 _TRIES = 8
 """Maximum names that are tried in it."""
+_MOST_CALLS = 32
+"""Maximum calls."""
 _LABEL, _MOST_WORDS = 60, 4
 """Characters and words around a name, and around its arguments: more is a sentence."""
 _TAIL, _MOST_LINES = 120, 3
@@ -65,7 +67,7 @@ def _read(text: str, start: int, names: Names) -> Read | None:
             continue
         claims: list[Claim] = []
         called: re.Match[str] | None = name
-        while called and (one := _call(text, called, names)):
+        while called and len(claims) < _MOST_CALLS and (one := _call(text, called, names)):
             claims.append(one[0])
             if _is_end(text[one[1] : one[1] + _TAIL + 1]):
                 return Read(start=begin, end=len(text), claims=tuple(claims), keep="")
@@ -83,7 +85,7 @@ def _is_mark(written: str) -> bool:
 def _is_opening(written: str) -> bool:
     """Whether this leads from a name to its arguments: signs, or a few words in capitals or before a sign."""
     words = _WORD.findall(written)
-    if len(written) > _LABEL or len(words) > _MOST_WORDS or written.startswith("("):
+    if len(written) > _LABEL or len(words) > _MOST_WORDS or written.startswith("(") or _MARKER.search(written):
         return False
     return not words or written.isupper() or written.rstrip()[-1:] in _OPENS
 
