@@ -34,7 +34,7 @@ _QUOTED = re.compile(
     re.DOTALL,
 )
 _WORD = re.compile(r"[^\W\d_]+")
-_NO_MARK = re.compile(r"<!|[\"'`*{\u201c\u201d]|(?<!:)//|\A\s*(?:>\s*\Z|\|)|#\s|[.!?;]\s|\?\Z")
+_NO_MARK = re.compile(r"<!|</|<\s*\Z|[\"'`*{\u201c\u201d]|(?<!:)//|\A\s*(?:>\s*\Z|\|)|#\s|[.!?;]\s|\?\Z")
 """Signs of quotations, tables, comments, JSON and sentences."""
 _OPENS = (":", "\uff1a", "\u3011", "]", "}", ")", "{", "[", "|", ">", "-", "=")
 _SIGNS = re.compile(r"[\s,;|&@:\u3001\uff0c\uff1b-]{0,20}\Z")
@@ -42,8 +42,12 @@ _REST_OF_WORD = re.compile(r"\A\w+")
 _MARKER = re.compile(MARKER)
 _CLOSER = {"(": ")", "{": "}", "[": "]", "<": ">", "\uff08": "\uff09"}
 _OPENER = {closer: opener for opener, closer in _CLOSER.items()}
-_UNSURE = re.compile(r"[\"`\u201c\u201d]|\*\Z")
-"""In a value without quotation marks: one that was not closed, or what decorates the call."""
+_UNSURE = re.compile(r"[\"`\u201c\u201d]|<[/|!\w]|[*']\Z")
+"""In a value without quotation marks: one that was not closed, markup, or what decorates the call."""
+_GIVEN = re.compile(
+    r"(?<![\w:/.-])[A-Za-z_][\w-]{1,40}[\"'`)\]]{0,2}[ \t]{0,4}(?:=>|->|:=|[=:\uff1a])(?!//)[ \t]{0,4}[^\s:=({\[<]"
+)
+"""Something that is given, and is none of the parameters: to leave it out would change the call."""
 _SEPARATORS = " \t\r\n,;|&"
 _BYTE = re.compile(rb"%([0-9A-Fa-f]{2})")
 
@@ -93,7 +97,7 @@ def _is_opening(written: str) -> bool:
 def _is_end(written: str) -> bool:
     """Whether this is all that closes a call: signs, and a few words in capitals or between signs."""
     lines = [line.strip() for line in written.splitlines() if line.strip()]
-    if len(written) > _TAIL or len(lines) > _MOST_LINES or _MARKER.search(written):
+    if len(written) > _TAIL or len(lines) > _MOST_LINES or _MARKER.search(written) or _GIVEN.search(written):
         return False
     return all(
         len(_WORD.findall(line)) <= _MOST_WORDS and (line == line.upper() or not line[0].isalnum()) for line in lines
@@ -123,8 +127,8 @@ def _call(text: str, name: re.Match[str], names: Names) -> tuple[Claim, int] | N
     arguments = [*_arguments(text, name.end(), known)] if known else []
     opened = text[name.end() : arguments[0].begin] if arguments else ""
     between = _between(text, arguments, opened) if arguments and _is_opening(opened) else None
-    if between is None:
-        return None
+    if between is None or ("{" in opened and text.startswith('"', arguments[0].begin)):
+        return None  # or it is JSON
     address = "://" in text[name.start() - 4 : name.start()]
     members: list[str] = []
     end = name.end()
@@ -138,6 +142,8 @@ def _call(text: str, name: re.Match[str], names: Names) -> tuple[Claim, int] | N
             if following and not written.endswith(between.strip()):
                 return None
             written = written.removesuffix(between.strip()) if following else written
+            if "\n" not in between and _GIVEN.search(written):
+                return None
             value = _value(_decoded(written) if address else written)
         if not value:
             return None
@@ -186,7 +192,8 @@ def _between(text: str, arguments: list[_Argument], opened: str) -> str | None:
     pairs = [*pairwise(arguments)]
     told = [text[one.end : other.begin] for one, other in pairs if one.json]
     if told:
-        return told[0] if len({one.strip() for one in told}) == 1 and len(told[0]) <= _LABEL else None
+        same = len({one.strip() for one in told}) == 1 and len(told[0]) <= _LABEL
+        return told[0] if same and not _GIVEN.search(told[0]) else None
     # Where no value says where it ends, what all of them end with.
     ends = [text[one.value : other.begin] for one, other in pairs]
     if not ends:
