@@ -34,7 +34,9 @@ _QUOTED = re.compile(
     re.DOTALL,
 )
 _WORD = re.compile(r"[^\W\d_]+")
-_NO_MARK = re.compile(r"<!|</|<\s*\Z|[\"'`*{\u201c\u201d]|(?<!:)//|\A\s*(?:>\s*\Z|\|)|#\s|[.!?;]\s|\?\Z")
+_NO_MARK = re.compile(
+    r"<!|</|<(?:[\w/][^<>]*)?\s*\Z|[\"'`*{\u201c\u201d]|(?<!:)//|\A\s*(?:>\s*\Z|\|)|#\s|[.!?;]\s|\?\Z"
+)
 """Signs of quotations, tables, comments, JSON and sentences."""
 _OPENS = (":", "\uff1a", "\u3011", "]", "}", ")", "{", "[", "|", ">", "-", "=")
 _SIGNS = re.compile(r"[\s,;|&@:\u3001\uff0c\uff1b-]{0,20}\Z")
@@ -97,11 +99,10 @@ def _is_opening(written: str) -> bool:
 def _is_end(written: str) -> bool:
     """Whether this is all that closes a call: signs, and a few words in capitals or between signs."""
     lines = [line.strip() for line in written.splitlines() if line.strip()]
-    if len(written) > _TAIL or len(lines) > _MOST_LINES or _MARKER.search(written) or _GIVEN.search(written):
+    if len(written) > _TAIL or len(lines) > _MOST_LINES or any(one.search(written) for one in (_MARKER, _GIVEN)):
         return False
-    return all(
-        len(_WORD.findall(line)) <= _MOST_WORDS and (line == line.upper() or not line[0].isalnum()) for line in lines
-    )
+    few = all(len(_WORD.findall(line)) <= _MOST_WORDS for line in lines)
+    return few and "/>" not in written and all(line == line.upper() or not line[0].isalnum() for line in lines)
 
 
 def _next(text: str, position: int, names: Names) -> re.Match[str] | None:
