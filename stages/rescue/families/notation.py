@@ -47,7 +47,7 @@ _OPENER = {closer: opener for opener, closer in _CLOSER.items()}
 _UNSURE = re.compile(r"[\"`\u201c\u201d]|<[/|!\w]|[*']\Z")
 """In a value without quotation marks: one that was not closed, markup, or what decorates the call."""
 _GIVEN = re.compile(
-    r"(?<![\w:/.-])[A-Za-z_][\w-]{1,40}[\"'`)\]]{0,2}[ \t]{0,4}(?:=>|->|:=|[=:\uff1a])(?!//)[ \t]{0,4}[^\s:=({\[<]"
+    r"(?<![\w:/.])[A-Za-z_][\w-]{1,40}[\"'`)\]]{0,2}[ \t]{0,4}(?:=>|->|:=|[=:\uff1a])(?!//)[ \t]{0,4}[^\s:=({\[<]"
 )
 """Something that is given, and is none of the parameters: to leave it out would change the call."""
 _SEPARATORS = " \t\r\n,;|&"
@@ -130,6 +130,7 @@ def _call(text: str, name: re.Match[str], names: Names) -> tuple[Claim, int] | N
     between = _between(text, arguments, opened) if arguments and _is_opening(opened) else None
     if between is None or ("{" in opened and text.startswith('"', arguments[0].begin)):
         return None  # or it is JSON
+    before = text[max(text.rfind("\n", 0, name.start()) + 1, name.start() - _LABEL) : name.start()] + opened
     address = "://" in text[name.start() - 4 : name.start()]
     members: list[str] = []
     end = name.end()
@@ -138,7 +139,7 @@ def _call(text: str, name: re.Match[str], names: Names) -> tuple[Claim, int] | N
         if value:
             end = argument.end
         else:
-            end = following.begin if following else _end(text, argument.value, between, opened)
+            end = following.begin if following else _end(text, argument.value, between, before)
             written = text[argument.value : end].rstrip()
             if following and not written.endswith(between.strip()):
                 return None
@@ -149,7 +150,8 @@ def _call(text: str, name: re.Match[str], names: Names) -> tuple[Claim, int] | N
         if not value:
             return None
         members.append(f"{json_quoted(argument.key)}:{value}")
-    if any(text.count(_CLOSER[sign], end) < opened.count(sign) for sign in opened if sign in "([{"):
+    still = ((before.count(sign) - before.count(_CLOSER[sign]), _CLOSER[sign]) for sign in "([{")
+    if any(text.count(closer, end) < number for number, closer in still):
         return None  # it is cut off, and perhaps its last value
     return Claim(name=name[0], arguments="{" + ",".join(members) + "}", repairs=("notation",), cost=1), end
 
