@@ -13,6 +13,7 @@ _COST = {
     "lone_surrogate": 1,
     "bare_string": 1,
     "markdown_escape": 1,
+    "parted_strings": 1,
     "other_quotes": 1,
     "mixed_backslash": 2,
     "inner_quotes": 3,

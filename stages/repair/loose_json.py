@@ -279,7 +279,8 @@ class Reader:
             self.out.append(",")
             self.member()
         elif closer == "]" and ((following == "{" and self.out[-1] == "}") or following == '"'):
-            self.repairs.append("missing_comma")
+            # In Python, two strings would be one.
+            self.repairs.append("parted_strings" if following == '"' else "missing_comma")
             self.out.append(",")
             self.value()
         elif _ENDED.match(self.text, self.position):

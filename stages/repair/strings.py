@@ -37,7 +37,7 @@ def _after(following: str, parenthesis: str = "") -> re.Pattern[str]:
 
 _AFTER_MEMBER = _after(_KEY, r"(?=\s*+(?:[}\])<`,\n]|\Z))")
 """In an object, only a key can follow a comma."""
-_AFTER_VALUE = re.compile(rf"{_after(_VALUE).pattern}|\s++\"[^\"\\\n]{{0,400}}+\"\s*+[,\]\"]")
+_AFTER_VALUE = re.compile(rf"{_after(_VALUE).pattern}|\s++\"[^\"\\\n]{{0,400}}+\"(?:\s*+[,\]]|\s++\")")
 """In an array, another string too, without its comma."""
 _AFTER_ARGUMENT = re.compile(rf"{_AFTER_MEMBER.pattern}|\s++[A-Za-z_]\w{{0,60}}\s?=\s?[\"'\d\[{{TFN-]")
 """In Python, a keyword too, without its comma."""
@@ -193,7 +193,8 @@ class _Fixer:
 
     def json(self, body: str) -> str:
         # Markdown escapes underscores, and nothing else in `my\_folder`; a path has other backslashes.
-        self.markdown = body.count("\\") == body.count("\\_")
+        paths = any(sign in body for sign in (":\\", "$", "/\\"))
+        self.markdown = not paths and body.count("\\") == body.count("\\_")
         if self.raw:
             body = body.replace("\\", "\\\\")
         fixed = _FIX.sub(self.fix, body)

@@ -3,6 +3,7 @@
 import html
 import re
 from collections.abc import Collection, Iterator
+from itertools import zip_longest
 
 from msgspec import Raw
 from msgspec.structs import replace
@@ -103,7 +104,7 @@ def rescuer(families: tuple[Family, ...] | Openers) -> Rescue:
 def _found(text: str, known: Openers, tools: Names) -> Rescued:
     """The calls in a text, as it is or made sound."""
     near = text[:_NEAR]
-    escaped = "&lt;" in near or near.lstrip().startswith('"') or "\n\n" in near
+    escaped = "&lt;" in near or near.lstrip().startswith('"')
     if escaped and (plain := _plain(text)) is not None:
         found = _gathered(plain[0], _reads(plain[0], known, tools), tools)
         if found.calls and not _MARKERS.sub("", found.rest).strip():
@@ -112,6 +113,10 @@ def _found(text: str, known: Openers, tools: Names) -> Rescued:
     if not tools.known and known.passes_over(text):
         return Rescued(rest=text.strip())
     found = _gathered(text, _reads(text, known, tools), tools)
+    if not found.calls and (whole := _without_doubled_breaks(text)) != text:
+        again = _gathered(whole, _reads(whole, known, tools), tools)
+        if again.calls and not _MARKERS.sub("", again.rest).strip():
+            return _guessed(again, "doubled_newlines", len(text))
     if (whole := _begun_again(text, found)) != text:
         again = _gathered(whole, _reads(whole, known, tools), tools)
         if again.calls and not again.damage:
@@ -121,6 +126,12 @@ def _found(text: str, known: Openers, tools: Names) -> Rescued:
         if is_better(again, found, tools, text):
             return _guessed(again, "damaged_tags", len(text))
     return found
+
+
+def _without_doubled_breaks(text: str) -> str:
+    """The text with one line break for two, if it has no single one; else the same."""
+    whole = text.strip().replace("\n\n", "\0")
+    return text if "\n" in whole else whole.replace("\0", "\n")
 
 
 def _begun_again(text: str, found: Rescued) -> str:
@@ -157,14 +168,9 @@ def _guessed(found: Rescued, repair: str, end: int) -> Rescued:
 
 
 def _plain(text: str) -> tuple[str, str] | None:
-    """What a reply says that was escaped, as HTML or as a JSON string, or has two line breaks for each of its own.
-
-    And the name of the repair.
-    """
+    """What a reply says of which all was escaped, as HTML or as a JSON string, and the repair's name."""
     if "&lt;" in text[:_NEAR] and "<" not in text:
         return html.unescape(text), "html_entities"
-    if "\n\n" in text and "\n" not in (whole := text.strip().replace("\n\n", "\0")):
-        return whole.replace("\0", "\n"), "doubled_newlines"
     quoted = text.strip()
     plain = string_value(Raw(quoted.encode())) if is_json(quoted) else None
     return None if plain is None else (plain, "escaped_quotes")
@@ -292,9 +298,8 @@ def _gathered(text: str, reads: list[tuple[str, Read]], names: Names) -> Rescued
                 unknown.append(claim.name)
     if position < len(text):
         pieces.append(_without_strays(text[position:]))
-    several = len({call.origin for call in calls}) > 1
     return Rescued(
-        calls=tuple(_without_announced(calls) if several else calls),
+        calls=tuple(_without_announced(calls)),
         unknown=tuple(unknown),
         damage=damage,
         damaged_at=damaged_at,
@@ -321,14 +326,11 @@ def _call(claim: Claim, known: str, family: str, span: tuple[int, int], names: N
 
 
 def _without_announced(calls: list[FoundCall]) -> Iterator[FoundCall]:
-    """The calls without those that are made again further on, in another form: they only announced it."""
-    given = (object_members(call.arguments) or {} for call in calls)
-    keys = [
-        (call.name, *sorted((key, bytes(raw)) for key, raw in one.items()))
-        for call, one in zip(calls, given, strict=True)
-    ]
-    last = dict(zip(keys, calls, strict=True))
-    return (call for key, call in zip(keys, calls, strict=True) if last[key].origin == call.origin)
+    """The calls without those that the next one makes again in another form: they only announced it."""
+    for call, following in zip_longest(calls, calls[1:]):
+        announced = following and following.origin != call.origin and following.name == call.name
+        if not announced or object_members(following.arguments) != object_members(call.arguments):
+            yield call
 
 
 def _without_strays(text: str) -> str:

@@ -56,8 +56,15 @@ def call_list(text: str, start: int, names: Names, *, script: bool = False) -> P
         if not one.claims:
             # A list is one value: if it is cut off, none of it is certain.
             return PythonCalls(() if opening else tuple(claims), one.end, one.damage)
-        claims += one.claims
         position = end = one.end
+        if comment := _COMMENT.match(text, end):
+            # It may say that the call is an example.
+            one, position, end = (
+                replace(one, claims=tuple(c.guessed() for c in one.claims)),
+                comment.end(),
+                comment.end(),
+            )
+        claims += one.claims
         separator = _SEPARATOR.match(text, end)
         position = separator.end() if separator else end
     if not claims:
@@ -183,8 +190,7 @@ def _of_object(text: str, head: re.Match[str], position: int, name: str) -> Pyth
 def _past_print(text: str, head: re.Match[str], position: int) -> int:
     position += "print(" in head[0] and text.startswith(")", position)
     position += text.startswith(";", position)
-    comment = _COMMENT.match(text, position)
-    return comment.end() if comment else position
+    return position
 
 
 def _not_keyword(text: str, position: int, name: str, names: Names) -> PythonCalls | None:

@@ -129,7 +129,7 @@ def _spelt(text: str) -> Json:
     if text[:1] not in _BEGINS_JSON:
         return text
     if text.startswith("+"):
-        return _number(text[1:], text)
+        return _number(text[1:], text) if text[1:2].isdecimal() else text
     try:
         value = decode(_any, text)
     except msgspec.DecodeError:

@@ -241,7 +241,7 @@ def _without_foreign_closer(written: str) -> str:
 
 def attributes(written: str) -> dict[str, str] | None:
     """The attributes of a tag; None where their quotation marks do not match."""
-    if '"' not in written:
+    if '"' not in written and "='" not in written:
         written = written.replace("\u201c", '"').replace("\u201d", '"')
     if not {'"', "'"}.isdisjoint(_ATTRIBUTE.sub("", written)):
         return None

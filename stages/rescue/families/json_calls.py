@@ -16,7 +16,18 @@ from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 from stages.rescue.patterns import factored
 from stages.rescue.shape import arguments_of, shape_of
-from stages.rescue.tags import CODE, GAP, IN_BRACKETS, LEFT, PAGES, RESULTS, RIGHT, markers_before, past_closing
+from stages.rescue.tags import (
+    CODE,
+    GAP,
+    IN_BRACKETS,
+    LEFT,
+    PAGES,
+    RESULTS,
+    RIGHT,
+    STEM_IN,
+    markers_before,
+    past_closing,
+)
 
 _FENCE = re.compile(r"(?:```|~~~)[ \t]*+([\w+#.-]*+)[^\n`\[{]*+\s*+")
 _MAY_HOLD_CALLS = frozenset(
@@ -186,9 +197,12 @@ def named_call(text: str, start: int, position: int, name: str, past: Callable[[
     found = json_at(text, position, opened=True) if position < len(text) else BrokenJson(end=position, cut=True)
     if isinstance(found, BrokenJson):
         return Read(start=start, end=max(found.end, position), damage=CUT_OFF if found.cut else UNREADABLE, keep="")
-    end = past(text, found.end + (quoted and text.startswith(mark, found.end)))
+    closed = quoted and text.startswith(mark, found.end)
     shape = arguments_of(name, found)
-    return Read(start=start, end=end, claims=shape.claims, damage=shape.damage, keep="")
+    # In a string it is not known what a backslash escapes.
+    unsure = quoted and (not closed or "\\" in found.text)
+    claims = tuple(claim.guessed() for claim in shape.claims) if unsure else shape.claims
+    return Read(start=start, end=past(text, found.end + closed), claims=claims, damage=shape.damage, keep="")
 
 
 def _may_begin(text: str, position: int, names: Names) -> bool:
@@ -231,13 +245,13 @@ def _fence_of_json(text: str, start: int, position: int, names: Names) -> Read |
 def _behind_name(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
     """A fence with the arguments of the tool whose name is in the line before it, or in that before their label."""
     line = _NAME_LINE.search(text, max(0, start - 160), start)
-    line = line if line and names.knows(line["name"]) else None
-    before = line or _LABELS.search(text, max(0, start - 240), start)
     closing = _FENCE_END.match(text, found.end)
-    if before is None or closing is None:
+    if closing is None:
         return None
-    claim = _fitting(before["name"], found, names, "any_markup" if line and line["label"] else "")
-    return Read(start=before.start(), end=closing.end(), claims=(claim,), keep="") if claim else None
+    if line is None or not names.knows(line["name"]):
+        return _labelled(text, start, found, names, closing.end())
+    claim = _fitting(line["name"], found, names, "any_markup" if line["label"] else "")
+    return Read(start=line.start(), end=closing.end(), claims=(claim,), keep="") if claim else None
 
 
 def _behind(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
@@ -245,7 +259,7 @@ def _behind(text: str, start: int, found: FoundJson, names: Names) -> Read | Non
     near = text[max(0, start - 4) : start]
     before = near.rstrip()
     label = before.endswith((":", "\uff1a", "=", ">")) or ("\n" in near and not before.endswith(("}", ",")))
-    if label and (called := _labelled(text, start, found, names)):
+    if label and _GOES_ON.match(text, found.end) and (called := _labelled(text, start, found, names, found.end)):
         return called
     ends = before.endswith((">", "]", ")", "\u27eb", "\u3011", "\u3015", "\u27e7", "\u00bb", "\u300b", "\u25b7"))
     # Between lines, two braces are the end of other JSON.
@@ -283,11 +297,18 @@ def _led_up_to(text: str, start: int, found: FoundJson, names: Names) -> Read | 
     return None
 
 
-def _labelled(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
-    """Lines with labels of any words: one that names the tool, and one that begins with its arguments."""
+def _labelled(text: str, start: int, found: FoundJson, names: Names, end: int) -> Read | None:
+    """Lines with labels of any words: one that names the tool, and one that begins with its arguments.
+
+    A guess, unless the labels say so: `Tool: f`, then `Result: {…}`, may be about a call.
+    """
     before = _LABELS.search(text, max(0, start - 240), start)
-    claim = _fitting(before["name"], found, names) if before and _GOES_ON.match(text, found.end) else None
-    return Read(start=before.start(), end=found.end, claims=(claim,), keep="") if before and claim else None
+    if before is None:
+        return None
+    of_arguments = any(map(text[before.end("name") : start].lower().__contains__, _ARGUMENT_STEMS))
+    sure = of_arguments and STEM_IN.search(text, before.start(), before.start("name"))
+    claim = _fitting(before["name"], found, names, "" if sure else "any_markup")
+    return Read(start=before.start(), end=end, claims=(claim,), keep="") if claim else None
 
 
 def _fitting(name: str, found: FoundJson, names: Names, guess: str = "") -> Claim | None:

@@ -51,7 +51,11 @@ def _read(text: str, start: int, names: Names) -> Read | None:
         return None
     if text.startswith(_YAML_BEGINS, start) and (read := lines_call(text, line, line, names)):
         return read
-    return _labelled(text, start, head.end(), names) or _inline(text, start, head.end(), names)
+    read = _labelled(text, start, head.end(), names) or _inline(text, start, head.end(), names)
+    if read and any(map(str.isdecimal, text[line:start])):
+        # A numbered list may be one of what a call consists of.
+        read = replace(read, claims=tuple(claim.guessed() for claim in read.claims))
+    return read
 
 
 def _labelled(text: str, start: int, position: int, names: Names) -> Read | None:

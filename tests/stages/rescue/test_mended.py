@@ -282,7 +282,6 @@ def test_what_looks_like_a_prefix_a_keyword_or_a_cut_is_read_as_it_is(text: str,
         "I look.\n<run_shell>\n<command>l\n<run_shell>\n<command>ls</command>\n</run_shell>",
         '[TOOL_CALLS][{"name": "run_shell", "arguments": {"command": "ls"}}]'.replace('"', "&quot;"),
         '<tool_call>`{"name": "run_shell", "arguments": {"command": "ls"}}`</tool_call>',
-        "<run_shell>\n\n<command>\n\nls\n\n</command>\n\n</run_shell>",
         '<|im_start|>assistant\n>> run_shell --command="ls"<|im_end|>',
         "call:run_shell{command:\N{SECTION SIGN}ls\N{SECTION SIGN}}",
     ],
@@ -300,3 +299,23 @@ def test_what_was_begun_twice_or_escaped_throughout_is_a_guess(text: str) -> Non
 def test_a_tag_whose_quotation_marks_do_not_match_is_no_call_without_arguments(tag: str) -> None:
     found = rescue.rescue(tag, TOOLS)
     assert all(call.cost for call in found.calls)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '**Tool:** write_file\n**Result:**\n```json\n{"path": "/x", "content": "b"}\n```',
+        'Do not use: write_file\nExample:\n```json\n{"path": "/x", "content": "b"}\n```',
+        'write_file(path="/x", content="b")  # do not run this',
+        'Format:\n1. Action: write_file\n2. Action Input: {"path": "/x", "content": "b"}',
+        """<function=write_file>'{"path": "/x", "content": "b"</function>""",
+        """[TOOL_CALLS]write_file[ARGS]'{"path": "/x", "content": "a\\\\nb"}'""",
+    ],
+)
+def test_a_call_that_may_be_a_report_an_example_or_cut_off_is_a_guess(text: str) -> None:
+    assert all(call.cost for call in rescue.rescue(text, TOOLS).calls)
+
+
+def test_two_line_breaks_are_one_only_where_nothing_else_is_read() -> None:
+    (call,) = rescue.rescue('write_file(path="/x", content="""a\n\nb""")', TOOLS).calls
+    assert msgspec.json.decode(call.arguments)["content"] == "a\n\nb"
