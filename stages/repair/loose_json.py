@@ -321,6 +321,9 @@ class Reader:
             self.repairs.append("trailing_comma")
         if following == closer:
             return
+        if following == "{" and self.open[-1] == "{" and self.open[-2:-1] == ["["]:
+            # The next object of a list: this one was not closed.
+            self.add_closer("missing_closer")
         if not first:
             self.out.append(",")
         if self.open[-1] in _OBJECTS:

@@ -90,8 +90,9 @@ def rescuer(families: tuple[Family, ...] | Openers) -> Rescue:
             named = [*filter(tools.knows, _NAMES.findall(inside, begin, opened))]
             if len(named) > 1:
                 break
-            # A marker that names the tool is the first line of the call.
-            before, inside = before + inside[:begin], "\n".join((*named, inside[opened:closed]))
+            # A marker that names the tool is the first line of the call; smolagents writes its code in `<code>`.
+            first = named or ["tool_code"] * (inside[begin:opened].strip() == "<code>")
+            before, inside = before + inside[:begin], "\n".join((*first, inside[opened:closed].strip("\n")))
             again = _found(inside, known, tools)
             sure = all(_UNSURE_END.isdisjoint(call.repairs) for call in again.calls)
             if again.calls and sure and not (again.damage or again.rest):

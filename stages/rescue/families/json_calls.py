@@ -273,10 +273,10 @@ def _led_up_to(text: str, start: int, found: FoundJson, names: Names) -> Read | 
     """A name among the last words before its arguments, in or above their line, whatever they are: a guess."""
     begin = max(0, start - 120)
     words = _WORD.findall(text, begin, start)[-_WORDS_BETWEEN - 1 :]
-    if not any(word.rsplit(".", 1)[-1] in names.known for word in words):
+    if not any(word in names.known or word.rsplit(".", 1)[-1] in names.known for word in words):
         return None
     for word in reversed([*_WORD.finditer(text, begin, start)][-_WORDS_BETWEEN - 1 :]):
-        name = word[0].rsplit(".", 1)[-1]
+        name = word[0] if word[0] in names.known else word[0].rsplit(".", 1)[-1]
         if name in names.known:
             line = max(text.rfind("\n", begin, word.start()) + 1, begin)
             between = text[word.end() : start]
