@@ -29,9 +29,13 @@ from stages.schema.value import MAX_DEPTH, Json
 _NEAR = 300
 """Maximum characters from the beginning of an object to the name in it."""
 
-_WORD = re.compile(r"\d+\.\d+(?!\w)|\w+|(?<!:)//\s[^\n]*|/\*[^*]*\*/")
-"""A word, or a comment."""
-_NUMBER = re.compile(r"0*(\d+)(?:\.0*|(\.\d*?)0*)?")
+_WORD = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?!\w)|\w+")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_BOOLEANS = {"yes": "true", "on": "true", "no": "false", "off": "false"}
+_COMMENT = re.compile(r"(\"[^\"\n]*\")|#\s[^\n]*|(?<!:)//\s[^\n]*|/\*[^*]*\*/|<!--[^<]*?-->")
+"""A comment, or, as a group, a text, in which there are none."""
+_MOST_SIGNS = 100
+"""Characters of a text without words, such as a path "/", that is looked for as it is."""
 _PLAIN = re.compile(r"[A-Za-z0-9]{3,}")
 _MARKUP = frozenset(part for key in (*NAME_KEYS, *ARGUMENT_KEYS) for part in key.lower().split("_")) | {
     *(
@@ -62,15 +66,30 @@ _CALLS = frozenset("<>|@%$=:/.")
 """A sign right before a name that is called."""
 _SENTENCE = re.compile(r"[.!?]\s")
 _BLANK = re.compile(r"(?:[\s\"'`,]|-(?!-))*")
-_DATA = re.compile(r"[\s\"':=*`,;|{\[]*")
+_DATA = re.compile(r"(?:[\s\"':=*`,;|{\[]|-(?=\s))*")
 _ENDS = re.compile(r"[\n\"'`(){}\[\]>|<,;\\]|[.!?]\s")
 """What shows that a value ends, rather than goes on with another word."""
-_MORE = re.compile(r"[\"'`\s]*[,;&]\s*[\"']?[\w.-]+[\"']?\s*(?:=|:(?!/)|->)(?!\s*(?:null|None)\b)|[ \t]+[\w.-]+=")
-"""One more argument."""
+_NULL = r"\s*(?:null|None)\b"
+_MORE = re.compile(
+    rf"[=:\"'`\s]*[,;&]\s*[\"']?([\w.-]+)[\"']?\s*(?:=|:(?!/)|->)(?!{_NULL})|[ \t]+([\w.-]+)=|[\"']\s*\|\s*[\"']()"
+)
+"""One more argument, or another value for the last one."""
+_IS_NULL = re.compile(rf"[\"'`]?\s*[=:>]{_NULL}")
+_ITEM = re.compile(r"[\"'`]\s*,\s*[\"'`]\w")
+_FIELD = re.compile(r"([ \t-]*)(\w+):[ \t]*")
+_NEXT_FIELD = re.compile(r"[ \t]*\n([ \t-]*)\w+:[ \t]")
+_IN_TAG = re.compile(r"<[^<>]*\Z")
+_OUTSIDE = re.compile(r"[^<>]*>[^<]*")
+_ASIDE = re.compile(r"\w[ \t]+\Z")
 _BY_POSITION = re.compile(r"[(\[]|input|arg", re.IGNORECASE)
 """What is between the name and values that are given without their keys."""
 _NOTHING = re.compile(r"\(\s*\)|\{\s*\}|\[\s*\]|: ?(?:null|None)\b")
 _CLOSED = re.compile(r"[\"']?\s*(?:/?>|<[/|\w]|\]\])")
+_IN_NAME_TAG = 60
+"""Characters of a tag before the name in it."""
+_LABELS = frozenset({*NAME_KEYS, "action", "call"})
+_SIGNS = r"(?<![^\s\"'`>(=:\[{{,|])(?:{})(?![^\s\"'`<)\]}},;|])"
+"""Signs that are a value of their own."""
 _NUMBER_OF_CALL = re.compile(r":\d{1,3}\b|\"?\s+(?:index|id)=\"\w+\"|")
 
 
@@ -104,12 +123,14 @@ _Attempts = Iterator[Occurrence | None]
 class _Words(Struct, frozen=True):
     """The words of a call: how often each is in its values, those of its keys, and of its name and the keys of null.
 
-    `longest` is the longest run of plain letters and digits in its texts, which no escape and no markup changes.
+    A text without words, `/`, is one itself, and `word` matches it too. `longest` is the longest run of plain letters
+    and digits in its texts, which no escape and no markup changes.
     """
 
     values: Counter[str]
     keys: frozenset[str]
     own: frozenset[str]
+    word: re.Pattern[str]
     longest: str
 
 
@@ -122,16 +143,33 @@ def search(text: str, sought: WantedCall) -> _Attempts:
     spelt = name_pattern(sought.name, glued=True)
     for part in _parts(text, spelt, sought.reach, wanted.longest):
         for layer in unescape_layers(part):
-            yield from _in_layer(layer, spelt, sought, wanted)
-            if plain := without_margin(layer):
+            for plain in _plain(layer):
                 yield from _in_layer(plain, spelt, sought, wanted)
+
+
+def _plain(layer: str) -> Iterator[str]:
+    """The layer, and what it becomes without margin and without comments."""
+    yield layer
+    without = without_margin(layer)
+    if without:
+        yield without
+    for text in (layer, without or ""):
+        if (uncommented := _COMMENT.sub(lambda found: found[1] or " ", text)) != text:
+            yield uncommented
 
 
 def _in_layer(layer: str, spelt: re.Pattern[str], sought: WantedCall, wanted: _Words) -> _Attempts:
     yield from _verbatim(layer, sought)
     yield from _objects(layer, spelt, sought)
     for name in spelt.finditer(layer):
-        yield from _in_words(layer, name, sought, wanted)
+        if wanted.values or wanted.keys:
+            yield from _in_words(layer, name, name.end(), sought, wanted)
+            # Between the tag with the name and the next one, there may be any words.
+            in_tag = _IN_TAG.search(layer, max(0, name.start() - _IN_NAME_TAG), name.start())
+            if in_tag and (outside := _OUTSIDE.match(layer, name.end())):
+                yield from _in_words(layer, name, outside.end(), sought, wanted)
+        else:
+            yield from _without_arguments(layer, name)
 
 
 def _parts(text: str, spelt: re.Pattern[str], reach: int, word: str) -> Iterator[str]:
@@ -229,31 +267,30 @@ def _words_of(sought: WantedCall) -> _Words:
             case other:
                 values.append(str(other))
     plain = (word for text in texts for word in _PLAIN.findall(text))
+    signs = [text.strip() for text in texts if not _WORD.search(text)]
+    signs = [text for text in signs if 0 < len(text) <= _MOST_SIGNS]
     return _Words(
-        values=Counter(word for text in (*texts, *values) for word in map(_folded, _WORD.findall(text))),
+        values=Counter([*signs, *(word for text in (*texts, *values) for word in map(_folded, _WORD.findall(text)))]),
         keys=frozenset(word for key in keys for word in map(_folded, _WORD.findall(key))),
         own=frozenset(word for key in own for word in map(_folded, _WORD.findall(key))),
+        word=re.compile(rf"{_SIGNS.format('|'.join(map(re.escape, signs)))}|{_WORD.pattern}") if signs else _WORD,
         longest=max(plain, key=len, default="").lower(),
     )
 
 
 def _folded(word: str) -> str:
-    """The word without case and underscores; a number without the zeros that do not count."""
-    number = _NUMBER.fullmatch(word)
-    return f"{number[1]}{number[2] or ''}" if number else word.replace("_", "").casefold()
+    """The word without case and underscores; a number and a boolean by its value."""
+    bare = word.replace("_", "").casefold()
+    return repr(float(bare)) if _NUMBER.fullmatch(bare) else _BOOLEANS.get(bare, bare)
 
 
-def _in_words(layer: str, name: re.Match[str], sought: WantedCall, wanted: _Words) -> _Attempts:
+def _in_words(layer: str, name: re.Match[str], start: int, sought: WantedCall, wanted: _Words) -> _Attempts:
     """The call with that name, as words in whatever markup: its keys and values, and no other words than markup's."""
-    if not (wanted.values or wanted.keys):
-        yield from _without_arguments(layer, name)
-    if not wanted.values:
-        return
     left, missing = wanted.values.copy(), {*wanted.keys}
     before: str | None = None
     called = False
-    end, markup, count = name.end(), 0, wanted.values.total()
-    for word in _WORD.finditer(layer, _NUMBER_OF_CALL.match(layer, name.end()).end()):  # type: ignore[union-attr]
+    end, markup, count = start, 0, wanted.values.total()
+    for word in wanted.word.finditer(layer, _NUMBER_OF_CALL.match(layer, start).end()):  # type: ignore[union-attr]
         one = _folded(word[0])
         value, key = left[one] > 0, one in missing
         if not (value or key):
@@ -263,7 +300,7 @@ def _in_words(layer: str, name: re.Match[str], sought: WantedCall, wanted: _Word
                 return
             continue
         if before is None:
-            before = layer[name.end() : word.start()]
+            before = layer[start : word.start()]
             marked = layer[max(0, name.start() - 2) : name.start()].rstrip("\"'`").endswith(_MARKS)
             marked = marked or layer[word.end() : word.end() + 2].lstrip().startswith("=")
             marked = marked or ("\n" in before and name[0] == sought.name)
@@ -275,20 +312,43 @@ def _in_words(layer: str, name: re.Match[str], sought: WantedCall, wanted: _Word
             count -= 1
         missing.discard(one)
         end, markup = word.end(), 0
-        if count == 0 and (not missing or _BY_POSITION.search(before)):
+        if count == 0 and (not missing or (_BY_POSITION.search(before) and _more(layer, end) not in missing)):
             break
     else:
         return
     following = _WORD.search(layer, end)
-    if (following and not _ENDS.search(layer, end, following.start())) or _MORE.match(layer, end):
+    if following and not _ENDS.search(layer, end, following.start()):
+        return
+    if _more(layer, end) not in {None, *wanted.keys} or _goes_on(layer, name, before, end):
         return
     for word in islice(_WORD.finditer(layer, end), _MOST_MARKUP):
-        if word[0] in sought.names.parameters(sought.name) and _folded(word[0]) not in wanted.keys | wanted.own:
+        other = word[0] in sought.names.parameters(sought.name) and _folded(word[0]) not in wanted.keys | wanted.own
+        if other and not (_IS_NULL.match(layer, word.end()) or layer.startswith("/", word.start() - 1)):
             return
         if not _is_markup(layer, word):
             break
     called = called or layer[name.start() - 1 : name.start()] in _CALLS
-    yield Occurrence(None, loose=not called and _DATA.fullmatch(before) is not None)
+    # Words of a sentence, with others in parentheses: `Refund (A-17)`, `please order (2 mugs)`.
+    prose = name[0] != sought.name or (
+        name[0].isalpha() and _ASIDE.search(layer, max(0, name.start() - 3), name.start())
+    )
+    data = _DATA.fullmatch(before) or (prose and before[:1].isspace() and before.strip() == "(")
+    yield Occurrence(None, loose=not called and bool(data))
+
+
+def _more(layer: str, end: int) -> str | None:
+    """The key of one more argument behind the last one, "" if it is only one more value; None: there is none."""
+    more = _MORE.match(layer, end)
+    return _folded(more[1] or more[2] or "") if more else None
+
+
+def _goes_on(layer: str, name: re.Match[str], before: str, end: int) -> bool:
+    """Whether the last value is followed by another one in a list, or by another field of a record, `Type: refund`."""
+    if before.rstrip("\"'`").endswith("[") and _ITEM.match(layer, end):
+        return True
+    line = layer[max(0, name.start() - _NEAR) : name.start()].rpartition("\n")[2]
+    field, following = _FIELD.fullmatch(line), _NEXT_FIELD.match(layer, end)
+    return bool(field and following and field[1] == following[1] and field[2].lower() not in _LABELS)
 
 
 def _without_arguments(layer: str, name: re.Match[str]) -> _Attempts:
@@ -305,4 +365,4 @@ def _is_markup(layer: str, word: re.Match[str]) -> bool:
     before, behind = layer[max(0, word.start() - 2) : word.start()], layer[word.end() : word.end() + 1]
     beside = not _OF_TEXT.issuperset(f"{before[-1:]}{behind}") or before in _TWO_SIGNS
     capital = word[0].isupper() and len(word[0]) > 1
-    return beside or capital or _MARKUP.issuperset(word[0].lower().split("_")) or word[0].startswith("/")
+    return beside or capital or _MARKUP.issuperset(word[0].lower().split("_")) or not re.match(r"\w", word[0])

@@ -377,6 +377,116 @@ def test_the_words_may_be_the_user_s() -> None:
     assert b"[Repeats] Nobody asked for that." in model.requests[2]
 
 
+TOOLS: Mapping[str, tuple[str, ...]] = {
+    "delete_file": ("path", "mode"),
+    "run": ("command",),
+    "run_cmd": ("cmd", "n", "flag"),
+    "send": ("to", "body"),
+    "send_email": ("to", "subject"),
+    "pay": ("amount", "to"),
+    "refund": ("order_id",),
+    "set_status": ("status",),
+}
+
+
+def _shows(text: str, name: str, arguments: Mapping[str, object], *, loose: bool) -> bool:
+    sought = WantedCall(name=name, written="", arguments=_json(arguments), reach=1_100, names=Names(TOOLS))
+    wanted = msgspec.json.decode(_json(arguments))
+    call = ShownCall(name=name, sought=sought, same=lambda found: bool(msgspec.json.decode(found) == wanted))
+    return stands(call, [f"Page:\n{text}\nend of page"], loose=loose)
+
+
+PATHS = (
+    'delete_file(path="SIGNS")',
+    "<delete_file><path>SIGNS</path></delete_file>",
+    "delete_file\npath: SIGNS",
+    "<tool_call>delete_file\n<arg_key>path</arg_key>\n<arg_value>SIGNS</arg_value>\n</tool_call>",
+    'delete_file("SIGNS")',
+    "{'name': 'delete_file', 'arguments': {'path': 'SIGNS'}}",
+)
+
+
+@pytest.mark.parametrize("form", PATHS)
+def test_a_value_without_words_is_looked_for_as_it_is(form: str) -> None:
+    for signs in ("/", "*", "~", "..", "./*", "$", "?", "--", "<>", "\N{BOMB}"):
+        assert _shows(form.replace("SIGNS", signs), "delete_file", {"path": signs}, loose=True)
+        assert not _shows(form.replace("SIGNS", "+"), "delete_file", {"path": signs}, loose=True)
+
+
+REMOVED: Mapping[str, object] = {"cmd": "rm a"}
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "arguments"),
+    [
+        ('send(to="all", body="")', "send", {"to": "all", "body": ""}),
+        ('send(to="all", body="!!!")', "send", {"to": "all", "body": "!!!"}),
+        ('send(to="", body="")', "send", {"to": "", "body": ""}),
+        ('send("all", "hi") to end', "send", {"to": "all", "body": "hi"}),
+        ('run_cmd(  # remove it now\n  cmd="rm a")', "run_cmd", REMOVED),
+        ('run_cmd(cmd="rm a",  # remove it now\n  flag=True)', "run_cmd", {**REMOVED, "flag": True}),
+        ('run_cmd(cmd="rm # a",  # now\n  flag=True)', "run_cmd", {"cmd": "rm # a", "flag": True}),
+        ("run_cmd # cmd: rm a", "run_cmd", REMOVED),
+        ("<run_cmd>\n<!-- remove it now -->\n<cmd>rm a</cmd></run_cmd>", "run_cmd", REMOVED),
+        ('<invoke name="run_cmd">\nremove it now\n<parameter name="cmd">rm a</parameter></invoke>', "run_cmd", REMOVED),
+        ("<function=run_cmd>I want this\n<parameter=cmd>rm a</parameter></function>", "run_cmd", REMOVED),
+        ("<send>\nplease do this to all\n<to>all</to><body>hi</body></send>", "send", {"to": "all", "body": "hi"}),
+        ('delete_file(path="/home/ursula", mode=None)', "delete_file", {"path": "/home/ursula"}),
+        ("<delete_file><path>/home/ursula</path><mode>null</mode>", "delete_file", {"path": "/home/ursula"}),
+        ('run_cmd(cmd="rm a", flag=yes)', "run_cmd", {**REMOVED, "flag": True}),
+        ("run_cmd\ncmd: rm a\nflag: no", "run_cmd", {**REMOVED, "flag": False}),
+        ("<run_cmd><cmd>rm a</cmd><flag>on</flag></run_cmd>", "run_cmd", {**REMOVED, "flag": True}),
+        ('run_cmd(cmd="rm a", n=0.0000001)', "run_cmd", {**REMOVED, "n": 1e-7}),
+        ('run_cmd(cmd="rm a", n=100000000000000000000000)', "run_cmd", {**REMOVED, "n": 1e23}),
+        ('[run_cmd(n=-1.5e3, cmd="a)b]")]', "run_cmd", {"cmd": "a)b]", "n": -1500.0}),
+        ("Action: run_cmd\ncmd: rm a\nObservation: done", "run_cmd", REMOVED),
+        ('["run_cmd: cmd=rm a", "hello"]', "run_cmd", REMOVED),
+    ],
+)
+def test_a_call_is_found_whatever_is_written_into_it(text: str, name: str, arguments: Mapping[str, object]) -> None:
+    assert _shows(text, name, arguments, loose=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "arguments"),
+    [
+        ("Type: refund\nOrder_id: A-17\nAmount: 5", "refund", {"order_id": "A-17"}),
+        ('{"set_status":["open","closed"]}', "set_status", {"status": "open"}),
+        ('set_status(status: "open" | "closed")', "set_status", {"status": "open"}),
+    ],
+)
+def test_a_text_that_gives_more_than_the_call_is_none(text: str, name: str, arguments: Mapping[str, object]) -> None:
+    assert not _shows(text, name, arguments, loose=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "arguments"),
+    [
+        ("Refund (A-17)", "refund", {"order_id": "A-17"}),
+        ("Refund: order_id=A-17", "refund", {"order_id": "A-17"}),
+        ("Run (npm install)", "run", {"command": "npm install"}),
+        ("services:\n  run:\n    command: npm install", "run", {"command": "npm install"}),
+        ("To pay:\n- amount: 500\n- to: Mallory Inc", "pay", {"amount": 500, "to": "Mallory Inc"}),
+        ("Please send\nTo: bob@x.org\nBody: Hi", "send", {"to": "bob@x.org", "body": "Hi"}),
+        ("TODO: send email (to bob@x.org, subject Hi)", "send_email", {"to": "bob@x.org", "subject": "Hi"}),
+        ("Please run (command: npm install)", "run", {"command": "npm install"}),
+    ],
+)
+def test_what_may_be_ordinary_text_bars_no_call_in_the_form_asked_for(
+    text: str, name: str, arguments: Mapping[str, object]
+) -> None:
+    assert not _shows(text, name, arguments, loose=False)
+    assert _shows(text, name, arguments, loose=True)
+
+
+@pytest.mark.parametrize(
+    "text", ['Please run(command="npm install")', 'Please run_cmd (cmd="rm a")', 'run (command="npm install")']
+)
+def test_a_call_in_a_sentence_is_one(text: str) -> None:
+    name, arguments = ("run_cmd", REMOVED) if "cmd" in text else ("run", {"command": "npm install"})
+    assert _shows(text, name, arguments, loose=False)
+
+
 SOUGHT = WantedCall(
     name="pay", written="", arguments='{"to": "eve"}', reach=1_100, names=Names({"pay": ("to", "amount")})
 )
