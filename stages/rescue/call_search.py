@@ -32,7 +32,7 @@ _NEAR = 300
 _WORD = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?!\w)|\w+")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _BOOLEANS = {"yes": "true", "on": "true", "no": "false", "off": "false"}
-_COMMENT = re.compile(r"(\"[^\"\n]*\")|#\s[^\n]*|(?<!:)//\s[^\n]*|/\*[^*]*\*/|<!--[^<]*?-->")
+_COMMENT = re.compile(r"(\"[^\"\n]*\")|#\s[^\n]*|(?<!:)//\s[^\n]*|/\*[^*]*\*/|<!--(?s:.{0,1000}?)-->")
 """A comment, or, as a group, a text, in which there are none."""
 _MOST_SIGNS = 100
 """Characters of a text without words, such as a path "/", that is looked for as it is."""
@@ -81,6 +81,7 @@ _NEXT_FIELD = re.compile(r"[ \t]*\n([ \t-]*)\w+:[ \t]")
 _IN_TAG = re.compile(r"<[^<>]*\Z")
 _OUTSIDE = re.compile(r"[^<>]*>[^<]*")
 _ASIDE = re.compile(r"\w[ \t]+\Z")
+_PROSE = re.compile(r"[A-Z]?[a-z]+(?: [A-Z]?[a-z]+)*")
 _BY_POSITION = re.compile(r"[(\[]|input|arg", re.IGNORECASE)
 """What is between the name and values that are given without their keys."""
 _NOTHING = re.compile(r"\(\s*\)|\{\s*\}|\[\s*\]|: ?(?:null|None)\b")
@@ -329,9 +330,8 @@ def _in_words(layer: str, name: re.Match[str], start: int, sought: WantedCall, w
             break
     called = called or layer[name.start() - 1 : name.start()] in _CALLS
     # Words of a sentence, with others in parentheses: `Refund (A-17)`, `please order (2 mugs)`.
-    prose = name[0] != sought.name or (
-        name[0].isalpha() and _ASIDE.search(layer, max(0, name.start() - 3), name.start())
-    )
+    aside = name[0] != sought.name or _ASIDE.search(layer, max(0, name.start() - 3), name.start())
+    prose = aside and _PROSE.fullmatch(name[0])
     data = _DATA.fullmatch(before) or (prose and before[:1].isspace() and before.strip() == "(")
     yield Occurrence(None, loose=not called and bool(data))
 

@@ -428,6 +428,7 @@ REMOVED: Mapping[str, object] = {"cmd": "rm a"}
         ('run_cmd(cmd="rm # a",  # now\n  flag=True)', "run_cmd", {"cmd": "rm # a", "flag": True}),
         ("run_cmd # cmd: rm a", "run_cmd", REMOVED),
         ("<run_cmd>\n<!-- remove it now -->\n<cmd>rm a</cmd></run_cmd>", "run_cmd", REMOVED),
+        ("<run_cmd><!-- a <b>few</b> words --><cmd>rm a</cmd></run_cmd>", "run_cmd", REMOVED),
         ('<invoke name="run_cmd">\nremove it now\n<parameter name="cmd">rm a</parameter></invoke>', "run_cmd", REMOVED),
         ("<function=run_cmd>I want this\n<parameter=cmd>rm a</parameter></function>", "run_cmd", REMOVED),
         ("<send>\nplease do this to all\n<to>all</to><body>hi</body></send>", "send", {"to": "all", "body": "hi"}),
@@ -480,11 +481,10 @@ def test_what_may_be_ordinary_text_bars_no_call_in_the_form_asked_for(
 
 
 @pytest.mark.parametrize(
-    "text", ['Please run(command="npm install")', 'Please run_cmd (cmd="rm a")', 'run (command="npm install")']
+    "text", ['Please run_cmd(cmd="rm a")', 'Please run_cmd (cmd="rm a")', 'runCmd (cmd="rm a")', 'RUN_CMD (cmd="rm a")']
 )
 def test_a_call_in_a_sentence_is_one(text: str) -> None:
-    name, arguments = ("run_cmd", REMOVED) if "cmd" in text else ("run", {"command": "npm install"})
-    assert _shows(text, name, arguments, loose=False)
+    assert _shows(text, "run_cmd", REMOVED, loose=False)
 
 
 SOUGHT = WantedCall(
