@@ -27,7 +27,7 @@ _NAMED = re.compile(r"[\s-]{0,6}\w[\w-]{0,30} ?[:=]|[^\w\s*#/>|\"'`-]{2,6}|\[[\w
 _LINE = re.compile(
     r"(?:[ \t\r]*+\n)*(?P<margin>[ \t]{0,8})(?P<sign>[^\w\s\"'*`{\[]{0,3}+) ?(?:[A-Za-z]{1,12}[ :] ?)??"
     r"[\"'*`]{0,3}(?P<key>[\w.-]{1,100}+)[\"'*`)\]]{0,3}"
-    r"(?: {0,12}(?P<equals>=>|->|<-|:=|[:=\u2192])[*`]{0,2}|[ \t](?![\w.-]{1,60} ?[:=]))(?P<value>[^\n]*+)(?:\n|\Z)"
+    r"(?: {0,12}(?P<equals>=>|->|<-|:=|::|[:=\u2192])[*`]{0,2}|[ \t](?![\w.-]{1,60} ?[:=]))(?P<value>[^\n]*+)(?:\n|\Z)"
 )
 _MORE = r"(?:%s(?: {1,12}|- )[^\n]*+(?:\n|\Z)|[ \t]*+\n(?=%s ))*"
 _END = re.compile(
@@ -106,6 +106,8 @@ def lines_call(text: str, start: int, position: int, names: Names, *, marked: bo
         if value is None:
             return None
         given[line["key"]] = value
+    if name not in names.known and not set(names.parameters(name)) & set(given):
+        return None  # a title, and what is listed below it
     end = _END.match(text, position)
     if not given or end is None or (fence and not end[0].strip()):
         # The fence was cut off, and perhaps the last value.

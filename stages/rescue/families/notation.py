@@ -18,33 +18,45 @@ from stages.repair.indented import indented_value, scalar
 from stages.repair.json_text import is_json, json_at, json_quoted
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
-from stages.rescue.tags import MARKER, STEM_IN
+from stages.rescue.tags import MARKER, STEM, STEM_IN
 
 _NAME = re.compile(r"(?<![\w.-])[A-Za-z_][\w.-]{0,100}(?<![.-])(?![\w-])")
-_SIGN = r"=>|->|:=|<-|[=:\uff1a\uff1d\u2192#|]|(?-i:AS|TO|IS)(?=\s)"
+_SIGN = r"=>|->|:=|::|<-|[=:\uff1a\uff1d\u2192#|]|(?-i:AS|TO|IS)(?=\s)"
 _KEY = (
     r"(?<!\w)(?P<quote>[\"'`*]{{0,2}})(?P<key>{keys})(?P=quote)(?![\w-])"
     rf"(?:[ \t]{{{{0,12}}}}(?P<sign>{_SIGN})[ \t]{{{{0,12}}}}|\n[ \t]{{{{0,12}}}}(?P<below>:)[ \t]{{{{1,12}}}}|"
-    r"(?P<blank>[ \t]{{1,20}})|(?=[\[{{(]))@?"
+    r"(?P<blank>[ \t]{{1,20}})|(?=[\[{{][\"{{\[]))@?"
 )
 """A parameter, and what is between it and its value: a sign, blanks, or nothing before a bracket."""
 _QUOTED = re.compile(
-    r"(?:\"\"\"(?P<long>.*?)\"\"\"|(?P<json>\"(?:[^\"\\\n]|\\.)*+\")|'(?P<single>(?:[^'\\\n]|\\.)*+)'|`(?P<code>[^`\n]*+)`)"
+    r"(?:\"\"\"(?P<long>.*?)\"\"\"|\"(?P<json>(?:[^\"\\\n]|\\.)*+)\"|'(?P<single>(?:[^'\\\n]|\\.)*+)'|`(?P<code>[^`\n]*+)`)"
     r"(?![\w\"'])",
     re.DOTALL,
 )
 _WORD = re.compile(r"[^\W\d_]+")
 _NO_MARK = re.compile(
-    r"<!|</|<(?:[\w/][^<>]*)?\s*\Z|[\"'`*{\u201c\u201d]|(?<!:)//|\A\s*(?:>\s*\Z|\|)|#\s|[.!?;]\s|\?\Z"
+    r"<!|</|<(?:[\w/][^<>]*)?\s*\Z|[\"'`*{\u201c\u201d]|(?<!:)//|\A\s*(?:>\s*\Z|\|)|#\s|[.!?;]\s|\?\Z|"
+    r"[\u3002\uff01\uff1f\u2610-\u2612\u2705\u2713-\u2718\u274c]|\[ \]|\d[:.-]\d"
 )
-"""Signs of quotations, tables, comments, JSON and sentences."""
-_OPENS = (":", "\uff1a", "\u3011", "]", "}", ")", "{", "[", "|", ">", "-", "=")
-_SIGNS = re.compile(r"[\s,;|&@:\u3001\uff0c\uff1b-]{0,20}\Z")
+"""Signs of quotations, tables, comments, JSON, sentences, lists of tasks and times."""
+_CALLS = re.compile(STEM + r"(?!ed|s\b)|\b[Rr]un\b")
+"""What a word in a mark is of; `called` and `functions` tell of calls."""
+_CLOSES = re.compile(STEM + r"|END|STOP|[^\x00-\x7f]")
+_ITEM = re.compile(r"(?:[-*+#$>]|[-=]>|\u2022|\u2192)\s")
+"""What begins a line of a list, a prompt or a result, none that closes a call."""
+_CLOSING = re.compile(r"[^\w\s]*+(?:[A-Z_]++[^\w\s]*+)?\Z")
+_ARROWS = re.compile(r"<-|[-=]>")
+_BEGUN = re.compile(r"(?:\s[-:@/|]{1,3}\s?|[,;&|]\s?(?=\w))(\w*)\Z")
+"""What separates a value from the next, and the key of that one as far as it was written."""
+_FRAME = re.compile(r"\s*([^\w\s()\[\]{}<>*$/-]{1,3})(?=\w)")
+"""Signs before a call that may be repeated behind it."""
+_OPENS = (":", "\uff1a", "\u3011", "\u300d", "]", "}", ")", "{", "[", "|", ">", "-", "=")
+_SIGNS = re.compile(r"[\s,;|&@:/\u3001\uff0c\uff1b-]{0,20}\Z")
 _REST_OF_WORD = re.compile(r"\A\w+")
 _MARKER = re.compile(MARKER)
 _CLOSER = {"(": ")", "{": "}", "[": "]", "<": ">", "\uff08": "\uff09"}
 _OPENER = {closer: opener for opener, closer in _CLOSER.items()}
-_UNSURE = re.compile(r"[\"`\u201c\u201d]|<[/|!\w]|[*']\Z")
+_UNSURE = re.compile(r"[\"`\u201c\u201d\u00ab\u3010\u300c]|<[/|!\w]|[*']\Z")
 """In a value without quotation marks: one that was not closed, markup, or what decorates the call."""
 _GIVEN = re.compile(
     r"(?<![\w:/.])[A-Za-z_][\w-]{1,40}[\"'`)\]]{0,2}[ \t]{0,4}(?:=>|->|:=|[=:\uff1a])(?!//)[ \t]{0,4}[^\s:=({\[<]"
@@ -66,11 +78,14 @@ _TAIL, _MOST_LINES = 120, 3
 
 
 def _read(text: str, start: int, names: Names) -> Read | None:
-    found = _NAME.finditer(text, start) if len(text) <= _MOST else iter(())
+    found = _NAME.finditer(text, start) if len(text) <= _MOST and text.count("```") % 2 == 0 else iter(())
     for name in islice((one for one in found if one[0] in names.known), _TRIES):
         begin = text.rfind("\n", start, name.start()) + 1
         if not _is_mark(text[begin : name.start()]):
             continue
+        line = text[start:begin].rstrip().rpartition("\n")[2]
+        if line.endswith((":", "\uff1a")) and not STEM_IN.search(line + text[begin : name.start()]):
+            return None  # the sentence before it shows it
         claims: list[Claim] = []
         called: re.Match[str] | None = name
         while called and len(claims) < _MOST_CALLS and (one := _call(text, called, names)):
@@ -82,34 +97,47 @@ def _read(text: str, start: int, names: Names) -> Read | None:
 
 
 def _is_mark(written: str) -> bool:
-    """Whether this marks a call: nothing, signs, or a few words of which one is a word of calls, in any language."""
+    """Whether this marks a call: signs, words of calls or in capitals, or words of another language before a sign."""
     if len(written) > _LABEL or _NO_MARK.search(written) or len(words := _WORD.findall(written)) > _MOST_WORDS:
         return False
-    return not words or STEM_IN.search(written) is not None or not written.isascii()
+    called = STEM_IN.search(written) is not None
+    if words and not written.isascii():
+        return called or written.rstrip()[-1:] in _OPENS
+    return not words or (called and all(_CALLS.search(word) or word.isupper() for word in words))
 
 
-def _is_opening(written: str) -> bool:
+def _is_opening(written: str, names: Names) -> bool:
     """Whether this leads from a name to its arguments: signs, or a few words in capitals or before a sign."""
     words = _WORD.findall(written)
     if len(written) > _LABEL or len(words) > _MOST_WORDS or written.startswith("(") or _MARKER.search(written):
         return False
+    if any(one in names.known for one in _NAME.findall(written)):
+        return False  # that other one is called
     return not words or written.isupper() or written.rstrip()[-1:] in _OPENS
 
 
 def _is_end(written: str) -> bool:
-    """Whether this is all that closes a call: signs, and a few words in capitals or between signs."""
+    """Whether this is all that closes a call: signs, and a few words of ends in capitals, or any between signs."""
     lines = [line.strip() for line in written.splitlines() if line.strip()]
     if len(written) > _TAIL or len(lines) > _MOST_LINES or any(one.search(written) for one in (_MARKER, _GIVEN)):
         return False
-    few = all(len(_WORD.findall(line)) <= _MOST_WORDS for line in lines)
-    return few and "/>" not in written and all(line == line.upper() or not line[0].isalnum() for line in lines)
+    if "/>" in written or '"' in written or any(map(_ITEM.match, lines)):
+        return False
+    return all(
+        len(words := _WORD.findall(line)) <= _MOST_WORDS
+        and (not words or (line == line.upper() and _CLOSES.search(line)) or not line[0].isalnum())
+        for line in lines
+    )
 
 
 def _next(text: str, position: int, names: Names) -> re.Match[str] | None:
     """The name of the next call, behind what closes one and opens another."""
     found = (one for one in _NAME.finditer(text, position, position + 2 * _LABEL) if one[0] in names.known)
     name = next(found, None)
-    return name if name and _is_mark(text[position : name.start()]) else None
+    if name is None:
+        return None
+    line = max(position, text.rfind("\n", position, name.start()) + 1)
+    return name if _is_end(text[position:line]) and _is_mark(text[line : name.start()]) else None
 
 
 class _Argument(Struct, frozen=True):
@@ -127,12 +155,14 @@ def _call(text: str, name: re.Match[str], names: Names) -> tuple[Claim, int] | N
     known = {parameter.lower(): parameter for parameter in names.parameters(name[0])}
     arguments = [*_arguments(text, name.end(), known)] if known else []
     opened = text[name.end() : arguments[0].begin] if arguments else ""
-    between = _between(text, arguments, opened) if arguments and _is_opening(opened) else None
+    between = _between(text, arguments, opened) if arguments and _is_opening(opened, names) else None
     if between is None or ("{" in opened and text.startswith('"', arguments[0].begin)):
         return None  # or it is JSON
-    before = text[max(text.rfind("\n", 0, name.start()) + 1, name.start() - _LABEL) : name.start()] + opened
+    line = max(text.rfind("\n", 0, name.start()) + 1, name.start() - _LABEL)
+    before = _ARROWS.sub("", text[line : arguments[0].begin])
     address = "://" in text[name.start() - 4 : name.start()]
     members: list[str] = []
+    left = known.keys() - {argument.key.lower() for argument in arguments}
     end = name.end()
     for argument, following in zip(arguments, (*arguments[1:], None), strict=True):
         value: str | None = argument.json
@@ -144,14 +174,17 @@ def _call(text: str, name: re.Match[str], names: Names) -> tuple[Claim, int] | N
             if following and not written.endswith(between.strip()):
                 return None
             written = written.removesuffix(between.strip()) if following else written
+            begun = None if following or text[end:].strip() else _BEGUN.search(written)
+            if begun and any(key.startswith(begun[1].lower()) for key in left):
+                return None
             if "\n" not in between and _GIVEN.search(written):
                 return None
             value = _value(_decoded(written) if address else written)
         if not value:
             return None
         members.append(f"{json_quoted(argument.key)}:{value}")
-    still = ((before.count(sign) - before.count(_CLOSER[sign]), _CLOSER[sign]) for sign in "([{")
-    if any(text.count(closer, end) < number for number, closer in still):
+    cut = any(text.count(closer, end) < before.count(one) - before.count(closer) for one, closer in _CLOSER.items())
+    if cut or text.rstrip().endswith((",", "&")):
         return None  # it is cut off, and perhaps its last value
     return Claim(name=name[0], arguments="{" + ",".join(members) + "}", repairs=("notation",), cost=1), end
 
@@ -180,8 +213,7 @@ def _arguments(text: str, position: int, known: dict[str, str]) -> Iterator[_Arg
             if isinstance(json, FoundJson):
                 argument = _Argument(argument.key, argument.begin, argument.value, json.text, json.end)
         elif quoted := _QUOTED.match(text, argument.value):
-            written = quoted["json"] or ""
-            value = written if is_json(written) else json_quoted(next(filter(None, quoted.groups()), ""))
+            value = quoted[0] if is_json(quoted[0]) else json_quoted(next(filter(None, quoted.groups()), ""))
             argument = _Argument(argument.key, argument.begin, argument.value, value, quoted.end())
         position = max(argument.value, argument.end)
         yield argument
@@ -207,19 +239,31 @@ def _between(text: str, arguments: list[_Argument], opened: str) -> str | None:
     common = _REST_OF_WORD.sub("", ends[0][len(ends[0]) - alike :])
     if common.strip() or "\n" in common:
         return common
+    last = {one.rstrip()[-1:] for one in ends}  # a separator behind all of them or none
+    if len(last) > 1 and not last.isdisjoint(",;|&"):
+        return None
     signs = _SIGNS.search(ends[0])
     return signs[0] if signs and all(one.endswith(signs[0]) for one in ends) else " "
 
 
 def _end(text: str, position: int, between: str, opened: str) -> int:
-    """Where the last value ends: with its line, or at what closes the call or would separate the value from another."""
+    """Where the last value ends: with its line, at what closes the call, or at a separator with nothing behind it.
+
+    `opened` is all that opens the call, the signs before its name too.
+    """
     end = len(text) if (line := text.find("\n", position)) < 0 else line
     if marker := _MARKER.search(text, position, end):
         end = marker.start()
-    for sign in (between.strip()[:1], *(_CLOSER[sign] for sign in opened if sign in _CLOSER)):
-        at = text.find(sign, position, end) if sign and not sign.isalnum() else -1
+    for opener, closer in _CLOSER.items():
+        at = text.find(closer, position, end) if opened.count(opener) > opened.count(closer) else -1
+        while at >= 0 and text.count(opener, position, at) > text.count(closer, position, at):
+            at = text.find(closer, at + 1, end)
         end = at if at >= 0 else end
-    return end
+    if frame := _FRAME.match(opened):
+        end = position + len(text[position:end].rstrip().removesuffix(frame[1]))
+    separator = between.strip()
+    at = text.rfind(separator, position, end) if separator else -1
+    return at if at >= 0 and _CLOSING.match(text, at + len(separator), end) else end
 
 
 def _value(written: str) -> str | None:
@@ -230,6 +274,8 @@ def _value(written: str) -> str | None:
     written = written.strip(_SEPARATORS)
     while written and (opener := _OPENER.get(written[-1])) and opener not in written:
         written = written[:-1].rstrip(_SEPARATORS)
+    if any(written.count(opener) > written.count(_CLOSER[opener]) for opener in "([{"):
+        return None
     return scalar(written) if written and not _UNSURE.search(written) else None
 
 
