@@ -47,6 +47,8 @@ UNTOUCHED: dict[str, tuple[str, ...]] = {
     "eighteenth-held": ("48 of 50", "94 of 105", "35 of 35", "16 of 23"),
     "nineteenth-tune": ("30 of 30", "67 of 70", "39 of 39", "15 of 41"),
     "nineteenth-held": ("30 of 30", "67 of 70", "41 of 41", "11 of 39"),
+    "twentieth-tune": ("44 of 44", "71 of 75", "36 of 36", "14 of 20"),
+    "twentieth-held": ("45 of 46", "73 of 75", "34 of 34", "11 of 20"),
 }
 """How many cases of each kind were right before anything was changed for that half of a list."""
 

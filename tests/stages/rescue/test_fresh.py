@@ -1,4 +1,4 @@
-"""Seventeen more lists of formats, damage, invented formats and texts without calls, scored before they were looked at.
+"""Eighteen more lists of formats, damage, invented formats and texts without calls, scored before they were looked at.
 
 `fresh` is from the parsers and tests of vLLM and SGLang, and from issues with real replies. `half` is `tune` or `held`:
 of damage, the held half was looked at too once its result had been written down (benchmarks/RESCUE.md). `third` came
@@ -6,7 +6,7 @@ after, as of what models of 2026 write that is in neither. `fourth` is from repl
 of servers and agents, each with its source; `fifth` damages fourteen formats in up to 45 ways; `sixth` is as `fourth`,
 written later; `seventh` is from tests and issues of this autumn, its held half looked at last; so is
 `eighth`, from the tests and issues of servers and agents that are in none of the others, `ninth`, from issues of this
-year that are in none of those, and `eleventh` to `nineteenth`, each by an author who knew none of this; the last eight
+year that are in none of those, and `eleventh` to `twentieth`, each by an author who knew none of this; the last nine
 have tools of their own.
 What each list scored before it was tuned on is in benchmarks/RESCUE.md too.
 """
@@ -45,10 +45,20 @@ CASES = [
         "seventeenth",
         "eighteenth",
         "nineteenth",
+        "twentieth",
     )
     for line in (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
 ]
-WITH_TOOLS = ("thirteenth", "fourteenth", "fifteenth", "sixteenth", "seventeenth", "eighteenth", "nineteenth")
+WITH_TOOLS = (
+    "thirteenth",
+    "fourteenth",
+    "fifteenth",
+    "sixteenth",
+    "seventeenth",
+    "eighteenth",
+    "nineteenth",
+    "twentieth",
+)
 """Lists with tools of their own, in a file beside them."""
 NOT_READ = {
     "clean/toolbench-two": "names in brackets without any markup, one behind the other",
