@@ -3,7 +3,7 @@
 import re
 from textwrap import dedent
 
-from stages.repair.json_text import is_json, json_quoted
+from stages.repair.json_text import is_json, json_object, json_quoted
 
 _KEY = re.compile(r"[\"'*`]{0,3}(?P<key>[\w.-]{1,100}+)[\"'*`]{0,3}:(?:[ \t]++(?P<value>\S.*)|[ \t]*+)\Z", re.DOTALL)
 _ITEM = re.compile(r"-(?:[ \t]++|\Z)")
@@ -60,9 +60,7 @@ class _Lines:
             if value is None or line["key"] in members:
                 return None
             members[line["key"]] = value
-        return (
-            "{" + ",".join(f"{json_quoted(key)}:{value}" for key, value in members.items()) + "}" if members else None
-        )
+        return json_object(members) if members else None
 
     def items(self, margin: int, depth: int) -> str | None:
         items: list[str] = []

@@ -1,6 +1,7 @@
 """JSON in the middle of a text: read strictly first, repaired only if that fails."""
 
 import json
+from collections.abc import Mapping
 
 import msgspec
 from msgspec import Raw
@@ -143,6 +144,11 @@ def json_source(value: Raw) -> str:
 def json_quoted(text: str) -> str:
     """The text as a JSON string."""
     return msgspec.json.encode(text).decode()
+
+
+def json_object(members: Mapping[str, str]) -> str:
+    """The object with these members, whose values are JSON."""
+    return "{" + ",".join(f"{json_quoted(key)}:{value}" for key, value in members.items()) + "}"
 
 
 def _unescaped(text: str, start: int) -> FoundJson | BrokenJson:

@@ -37,24 +37,11 @@ _COMMENT = re.compile(r"(\"[^\"\n]*\")|#\s[^\n]*|(?<!:)//\s[^\n]*|/\*[^*]*\*/|<!
 _MOST_SIGNS = 100
 """Characters of a text without words, such as a path "/", that is looked for as it is."""
 _PLAIN = re.compile(r"[A-Za-z0-9]{3,}")
-_MARKUP = frozenset(part for key in (*NAME_KEYS, *ARGUMENT_KEYS) for part in key.lower().split("_")) | {
-    *(
-        "call",
-        "calls",
-        "invoke",
-        "key",
-        "value",
-        "val",
-        "arg",
-        "param",
-        "parameter",
-        "argument",
-        "type",
-        "string",
-        "object",
-    ),
-    *("properties", "json", "python", "code", "commentary", "true", "false", "null", "none", ""),
-}
+_MARKUP = frozenset(
+    {part for key in (*NAME_KEYS, *ARGUMENT_KEYS) for part in key.lower().split("_")}
+    | {"call", "calls", "invoke", "key", "value", "val", "arg", "param", "parameter", "argument", "properties"}
+    | {"type", "string", "object", "json", "python", "code", "commentary", "true", "false", "null", "none", ""}
+)
 """Words of markup; others are known by the signs beside them, or by their capitals."""
 _MARKS = ("<", ">", "[", "{", "|", "@", "%", "$", "=")
 _OF_TEXT = frozenset(" \t\r\n\"'`,.;!?()/+-\u2019\u201c\u201d\u3002\uff0c\u3001")

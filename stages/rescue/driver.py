@@ -114,7 +114,7 @@ def _found(text: str, known: Openers, tools: Names) -> Rescued:
     if not tools.known and known.passes_over(text):
         return Rescued(rest=text.strip())
     found = _gathered(text, _reads(text, known, tools), tools)
-    if not found.calls and (whole := _without_doubled_breaks(text)) != text:
+    if not found.calls and "\n\n" in near and (whole := _without_doubled_breaks(text)) != text:
         again = _gathered(whole, _reads(whole, known, tools), tools)
         if again.calls and not _MARKERS.sub("", again.rest).strip():
             return _guessed(again, "doubled_newlines", len(text))

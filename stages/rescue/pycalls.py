@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stages.repair.damaged_json import BrokenJson, FoundJson, repair_json
-from stages.repair.json_text import json_at, json_quoted, object_members
+from stages.repair.json_text import json_at, json_object, object_members
 from stages.rescue.found import Claim
 from stages.rescue.names import Names
 from stages.rescue.tags import past_closing
@@ -57,14 +57,11 @@ def call_list(text: str, start: int, names: Names, *, script: bool = False) -> P
             # A list is one value: if it is cut off, none of it is certain.
             return PythonCalls(() if opening else tuple(claims), one.end, one.damage)
         position = end = one.end
-        if comment := _COMMENT.match(text, end):
+        comment = _COMMENT.match(text, end)
+        if comment:
             # It may say that the call is an example.
-            one, position, end = (
-                replace(one, claims=tuple(c.guessed() for c in one.claims)),
-                comment.end(),
-                comment.end(),
-            )
-        claims += one.claims
+            position = end = comment.end()
+        claims += [claim.guessed() for claim in one.claims] if comment else one.claims
         separator = _SEPARATOR.match(text, end)
         position = separator.end() if separator else end
     if not claims:
@@ -158,21 +155,21 @@ def _argument(text: str, position: int, index: int, parameters: tuple[str, ...])
 
 
 def _claim(name: str, given: dict[str, _Argument], parameters: tuple[str, ...]) -> Claim:
-    members: list[str] = []
+    members: dict[str, str] = {}
     repairs: dict[str, None] = {}
     cost = 0
     for key, argument in given.items():
         value = argument.value
         if value is None:
             continue
-        members.append(f"{json_quoted(key)}:{value.text}")
+        members[key] = value.text
         repairs.update(dict.fromkeys(r for r in value.repairs if r not in ("single_quotes", "python_literals")))
         cost += value.cost
         if not argument.named:
             repairs["positional"] = None
             # Of several, the order is the tool's as it was declared, which the model may not have meant.
             cost += len(parameters) > 1
-    return Claim(name=name, arguments="{" + ",".join(members) + "}", repairs=tuple(repairs), cost=cost)
+    return Claim(name=name, arguments=json_object(members), repairs=tuple(repairs), cost=cost)
 
 
 def _of_object(text: str, head: re.Match[str], position: int, name: str) -> PythonCalls:

@@ -18,7 +18,7 @@ from stages._later import LazyPattern
 from stages.effect import RawCall
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
 from stages.repair.decoding import decode, decode_or
-from stages.repair.json_text import json_quoted, object_members
+from stages.repair.json_text import json_object, json_quoted, object_members
 from stages.tool import RESPOND, ToolSpec
 from stages.wire.valid import call_as_text, with_object_arguments
 
@@ -299,8 +299,7 @@ def _read_body(text: str, position: int) -> tuple[str, int] | None:
         given[key[1]] = value
         position = end + len(_CLOSING)
     end_tag = _END.compiled.match(text, position)
-    members = ",".join(f"{json_quoted(name)}:{value}" for name, value in given.items())
-    return ("{" + members + "}", end_tag.end()) if end_tag else None
+    return (json_object(given), end_tag.end()) if end_tag else None
 
 
 def _read_value(value: str, typed: str) -> str | None:

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
-from stages.repair.json_text import is_json, json_quoted
+from stages.repair.json_text import is_json, json_object, json_quoted
 from stages.rescue.families.json_calls import ARGUMENTS_BEGIN, named_call
 from stages.rescue.found import Claim, Read
 from stages.rescue.names import Names
@@ -255,8 +255,7 @@ def joined_arguments(given: dict[str, list[str]]) -> str:
 
     A name that was given several values is an array: whether the tool takes one is its schema's business.
     """
-    values = ((key, one[0] if len(one) == 1 else f"[{','.join(one)}]") for key, one in given.items())
-    return "{" + ",".join(f"{json_quoted(key)}:{value}" for key, value in values) + "}"
+    return json_object({key: one[0] if len(one) == 1 else f"[{','.join(one)}]" for key, one in given.items()})
 
 
 def skip_cdata(text: str, begin: int) -> int:

@@ -1,15 +1,11 @@
-"""A call as lines: one that names the tool, then one for each argument. YAML, TOML, lists, and labels of any look.
-
-Or all of it in one line, as commands and S-expressions are: `>> f --k=v`, `(call f :k "v")`, `CALL f WITH k AS v`.
-"""
+"""A call as lines: one that names the tool, then one for each argument. YAML, TOML, lists, and labels of any look."""
 
 import re
-from collections.abc import Mapping
 from textwrap import dedent
 
 from stages.repair.damaged_json import FoundJson
 from stages.repair.indented import indented_value, scalar
-from stages.repair.json_text import json_quoted
+from stages.repair.json_text import json_object, json_quoted
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names, spelling
 from stages.rescue.shape import shape_of
@@ -64,12 +60,6 @@ def _mapping(text: str, start: int, begin: int, end: int, names: Names) -> Read 
     return Read(start=start, end=end, claims=tuple(claim.guessed("lines") for claim in shape.claims), keep="")
 
 
-def _guess(name: str, given: Mapping[str, str], start: int, end: int) -> Read:
-    arguments = "{" + ",".join(f"{json_quoted(key)}:{value}" for key, value in given.items()) + "}"
-    claim = Claim(name=name, arguments=arguments, repairs=("lines",), cost=1)
-    return Read(start=start, end=end, claims=(claim,), keep="")
-
-
 def lines_call(text: str, start: int, position: int, names: Names, *, marked: bool = False) -> Read | None:
     """A known tool and a line for each of its arguments, up to the end of a fence or the reply: a guess.
 
@@ -112,7 +102,8 @@ def lines_call(text: str, start: int, position: int, names: Names, *, marked: bo
     if not given or end is None or (fence and not end[0].strip()):
         # The fence was cut off, and perhaps the last value.
         return None
-    return _guess(name, given, start, end.end())
+    claim = Claim(name=name, arguments=json_object(given), repairs=("lines",), cost=1)
+    return Read(start=start, end=end.end(), claims=(claim,), keep="")
 
 
 def _named(head: str, names: Names, *, marked: bool) -> str:

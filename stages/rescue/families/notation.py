@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from stages.repair.damaged_json import FoundJson
 from stages.repair.indented import indented_value, scalar
-from stages.repair.json_text import is_json, json_at, json_quoted
+from stages.repair.json_text import is_json, json_at, json_object, json_quoted
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
 from stages.rescue.tags import MARKER, STEM, STEM_IN
@@ -161,7 +161,7 @@ def _call(text: str, name: re.Match[str], names: Names) -> tuple[Claim, int] | N
     line = max(text.rfind("\n", 0, name.start()) + 1, name.start() - _LABEL)
     before = _ARROWS.sub("", text[line : arguments[0].begin])
     address = "://" in text[name.start() - 4 : name.start()]
-    members: list[str] = []
+    given: dict[str, str] = {}
     left = known.keys() - {argument.key.lower() for argument in arguments}
     end = name.end()
     for argument, following in zip(arguments, (*arguments[1:], None), strict=True):
@@ -182,11 +182,11 @@ def _call(text: str, name: re.Match[str], names: Names) -> tuple[Claim, int] | N
             value = _value(_decoded(written) if address else written)
         if not value:
             return None
-        members.append(f"{json_quoted(argument.key)}:{value}")
+        given[argument.key] = value
     cut = any(text.count(closer, end) < before.count(one) - before.count(closer) for one, closer in _CLOSER.items())
     if cut or text.rstrip().endswith((",", "&")):
         return None  # it is cut off, and perhaps its last value
-    return Claim(name=name[0], arguments="{" + ",".join(members) + "}", repairs=("notation",), cost=1), end
+    return Claim(name=name[0], arguments=json_object(given), repairs=("notation",), cost=1), end
 
 
 def _arguments(text: str, position: int, known: dict[str, str]) -> Iterator[_Argument]:
