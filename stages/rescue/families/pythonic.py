@@ -33,6 +33,8 @@ _MARK_AFTER = re.compile(
     rf"(?:\s?(?:{LEFT}{{1,2}}{IN_BRACKETS}{{1,40}})?{RIGHT}{{1,3}}| ?[^\w\s`\"'.,;]{{1,4}}|;)?[ \t]*(?=\n|\Z)"
 )
 _CALLED = re.compile(CALLED)
+_MARGIN = 20
+"""Maximum characters of marks before a list of calls in its line."""
 _LINE_BEFORE = re.compile(r"[ \t>*`-]*")
 
 
@@ -49,8 +51,11 @@ def _read(text: str, start: int, names: Names) -> Read | None:
 
 
 def _stands_alone_before(text: str, start: int) -> bool:
-    line = max(text.rfind("\n", max(0, start - 20), start) + 1, 0)
-    return start - line < 20 and _LINE_BEFORE.fullmatch(text, line, start) is not None
+    near = max(0, start - _MARGIN)
+    line = text.rfind("\n", near, start) + 1
+    if line or not near:
+        return _LINE_BEFORE.fullmatch(text, line, start) is not None
+    return text[near:start].isspace()  # a thought in the same line, which is blanked
 
 
 def _stands_alone_after(text: str, end: int) -> bool:

@@ -319,3 +319,9 @@ def test_a_call_that_may_be_a_report_an_example_or_cut_off_is_a_guess(text: str)
 def test_two_line_breaks_are_one_only_where_nothing_else_is_read() -> None:
     (call,) = rescue.rescue('write_file(path="/x", content="""a\n\nb""")', TOOLS).calls
     assert msgspec.json.decode(call.arguments)["content"] == "a\n\nb"
+
+
+def test_a_list_of_calls_stands_alone_behind_a_thought_in_its_line() -> None:
+    text = "<think>I look for the city first.</think>[get_weather(city='Paris')]<|tool_call_end|>"
+    (call,) = rescue.rescue(text, TOOLS).calls
+    assert (call.name, call.arguments) == ("get_weather", PARIS)
