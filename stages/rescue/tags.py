@@ -44,10 +44,10 @@ MARKER = (
 )
 """A control token, a tag without attributes, or a word between brackets that no ordinary text has."""
 LEFT, RIGHT = (
-    "[<\\[{(\u27ea\u3010\u3014\u27e6\u00ab\u300a\u25c1]",
-    "[>\\]})\u27eb\u3011\u3015\u27e7\u00bb\u300b\u25b7]",
+    "[<\\[{(\u27ea\u3010\u3014\u27e6\u00ab\u2039\u300a\u25c1]",
+    "[>\\]})\u27eb\u3011\u3015\u27e7\u00bb\u203a\u300b\u25b7]",
 )
-IN_BRACKETS = "[^<>{}\\[\\]()\u27ea\u27eb\u3010\u3011\u3014\u3015\u27e6\u27e7\u00ab\u00bb\\n]"
+IN_BRACKETS = "[^<>{}\\[\\]()\u27ea\u27eb\u3010\u3011\u3014\u3015\u27e6\u27e7\u00ab\u00bb\u2039\u203a\\n]"
 """A bracket of any look, and what may stand between two."""
 GIVEN_BACK = (
     "tool_response|tool_responses|tool_result|tool_results|tool_output|function_response|function_results|function_result|"

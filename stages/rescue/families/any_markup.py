@@ -7,18 +7,19 @@ The names of the tool and its parameters tell, so it is a guess. Asked where no 
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from itertools import islice, pairwise, takewhile, zip_longest
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
-from stages.repair.json_text import json_source, object_members, string_value
+from stages.repair.json_text import is_json, json_source, object_members, string_value
 from stages.rescue.families.elements import element_as_json, joined_arguments
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import LONGEST_NAME, Names
 from stages.rescue.tags import BAR, IN_BRACKETS, LEFT, RIGHT
 
-_INSIDE = rf"(?:{IN_BRACKETS[:-1]}\"']{{1,120}}+|\"[^\"\n]{{0,400}}+\"|'[^'\n]{{0,400}}+'){{1,24}}"
+_TEXT = r"\"(?:[^\"\\]|\\.){0,400}+\"|'(?:[^'\\]|\\.){0,400}+'"
+_INSIDE = rf"(?:{IN_BRACKETS[:-1]}\"']{{1,120}}+|(?<=[=:])(?:{_TEXT})|\"[^\"\n]{{0,400}}+\"|'[^'\n]{{0,400}}+'){{1,24}}"
 _MARK = re.compile(
     rf"(?:(?!\((?!\()){LEFT}{{1,3}}+|(?<![^\s>])(?=[^\n<>]{{1,120}}>))(?P<inside>{_INSIDE})"
     rf"(?:{RIGHT}{{1,3}}+|(?<=[\w\"'])(?=\s{{0,8}}<[^\W\d]))"
@@ -26,9 +27,14 @@ _MARK = re.compile(
 """What stands in brackets; one of them may be lost where tags are."""
 _WORD = re.compile(r"[^\W\d][\w.-]{0,120}+")
 _WITH_PREFIX = re.compile(rf"[\w.:{BAR[1:-1]}-]{{1,120}}+")
+_KEY = r"[^\W\d][\w.-]{0,120}+\s?(?:[-:]?=|=[=>]|:|->)\s?"
 _ATTRIBUTE = re.compile(
-    r"([^\W\d][\w.-]{0,120}+)\s?(?:==?|:)\s?(?:\"([^\"]{0,400}+)\"|'([^']{0,400}+)'|([^\s\"'|,;/]{1,400}+(?:/[^\s\"'|,;/]{1,400}+){0,40}+))"
+    rf"(?P<key>{_KEY})(?:(?P<quote>[\"'])(?P<text>.{{0,400}}?)(?P=quote)(?=[^\w\"']{{0,20}}{_KEY}|\W{{0,20}}\w*\Z)|"
+    r"(?P<word>[^\s\"'|,;/]{1,400}+(?:/[^\s\"'|,;/]{1,400}+){0,40}+))",
+    re.DOTALL,
 )
+"""A quotation mark ends a value where another attribute follows, or none: a model may not have escaped those in it."""
+_SIGNS = " \t\r\n-:=>"
 _GIVEN = re.compile(r"[\"'=:]\s?([^\W\d][\w.-]{0,120}+)")
 _PAIR = re.compile(r"(?:\A|[\s&,;|])([^\W\d][\w.-]{0,120}+)\s?[=:]")
 _VALUE = frozenset({"value", "val", "v", "is", "to", "content"})
@@ -76,6 +82,7 @@ def _read(text: str, start: int, names: Names) -> Read | None:
     parts = [*_parts(text, marks, names)] if len(marks) <= _MOST else []
     if not parts or marks[parts[0].mark].start() != begin:
         return None
+    keys = {key for word in {*_WORD.findall(text)} if word in names.known for key in names.parameters(word)}
     claims: list[Claim] = []
     repairs = {"any_markup": None}
     given: dict[str, list[str]] = {}
@@ -84,9 +91,9 @@ def _read(text: str, start: int, names: Names) -> Read | None:
         last = following is None or bool(following.tool)
         until = marks[following.mark].start() if following else len(text)
         between = marks[part.mark + 1 : following.mark if following else None]
-        closed = _up_to_own(text, between, part) if part.key and part.value is None else between
+        closed = _up_to_own(text, between, part, keys) if part.key and part.value is None else between
         upto = None if last or len(closed) < len(between) else until
-        run = _closers(text, [mark for mark in closed if mark.start() >= part.begin], upto)
+        run = _closers(text, [mark for mark in closed if mark.start() >= part.begin], upto, keys)
         value, end = part.value, run[-1].end() if run else part.begin
         if upto != until and not last and not _only_marks(text, end, between, until):
             return None  # something else that was given is not understood
@@ -99,7 +106,7 @@ def _read(text: str, start: int, names: Names) -> Read | None:
                 run
                 and (opened := {*_WORD.findall(run[first]["inside"])})
                 and any(
-                    opened.intersection(_WORD.findall(mark["inside"])) and not _CLOSES.match(mark["inside"])
+                    opened.intersection(_WORD.findall(mark["inside"])) and not _closes(mark, keys)
                     for mark in between
                     if part.begin <= mark.start() < run[first].start()
                 )
@@ -113,9 +120,8 @@ def _read(text: str, start: int, names: Names) -> Read | None:
             given.setdefault(part.key, []).append(element_as_json(value or "", repairs))
         tool = part.tool or tool
         if last:
-            if not given and not (
-                run and names.takes_nothing(tool) and _GAP.fullmatch(text, part.begin, run[0].start())
-            ):
+            empty = marks[part.mark]["inside"].endswith("/") or (run and _GAP.fullmatch(text, part.begin, run[0].start()))
+            if not given and not (empty and names.takes_nothing(tool)):
                 return None
             claims.append(Claim(name=tool, arguments=joined_arguments(given), repairs=tuple(repairs), cost=1))
             given = {}
@@ -135,32 +141,44 @@ def _only_marks(text: str, begin: int, marks: list[re.Match[str]], until: int) -
     return all(_GAP.fullmatch(text, end, start) for end, start in zip(ends, starts, strict=True))
 
 
-def _closers(text: str, marks: list[re.Match[str]], until: int | None) -> list[re.Match[str]]:
+def _closes(mark: re.Match[str], keys: Set[str]) -> bool:
+    """Whether a mark closes something, and is none that begins a parameter such as `end`."""
+    return _CLOSES.match(mark["inside"]) is not None and mark["inside"].strip() not in keys
+
+
+def _closers(text: str, marks: list[re.Match[str]], until: int | None, keys: Set[str]) -> list[re.Match[str]]:
     """The last marks in a row that close something; `until`: they must be the last before that."""
     run: list[re.Match[str]] = []
     for mark in reversed(marks):
         behind = run[-1].start() if run else until
         if behind is not None and not _GAP.fullmatch(text, mark.end(), behind):
             break
-        if _CLOSES.match(mark["inside"]):
+        if _closes(mark, keys):
             run.append(mark)
         elif behind is not None:
             break
     return run[::-1]
 
 
-def _up_to_own(text: str, marks: list[re.Match[str]], part: _Part) -> list[re.Match[str]]:
+def _up_to_own(text: str, marks: list[re.Match[str]], part: _Part, keys: Set[str]) -> list[re.Match[str]]:
     """The marks up to the first that closes the part by its own words, and those right behind that close something."""
     for index, mark in enumerate(marks):
-        closes = mark.start() >= part.begin and _CLOSES.match(mark["inside"])
+        closes = mark.start() >= part.begin and _closes(mark, keys)
         if closes and not part.words.isdisjoint(_WITH_PREFIX.findall(mark["inside"].replace("/", " "))):
             right_behind = pairwise(marks[index:])
             more = takewhile(
-                lambda two: _CLOSES.match(two[1]["inside"]) and _GAP.fullmatch(text, two[0].end(), two[1].start()),
+                lambda two: _closes(two[1], keys) and _GAP.fullmatch(text, two[0].end(), two[1].start()),
                 right_behind,
             )
             return marks[: index + 1 + len([*more])]
     return marks
+
+
+def _value(attribute: re.Match[str]) -> str:
+    """The value of an attribute: text of XML, or, if it has such escapes, of JSON."""
+    quoted = f'"{attribute["text"]}"' if '\\"' in (attribute["text"] or "") else ""
+    plain = string_value(Raw(quoted.encode())) if quoted and is_json(quoted) else None
+    return html.unescape(attribute["text"] or attribute["word"] or "") if plain is None else plain
 
 
 def _parts(text: str, marks: list[re.Match[str]], names: Names) -> Iterator[_Part]:
@@ -168,12 +186,12 @@ def _parts(text: str, marks: list[re.Match[str]], names: Names) -> Iterator[_Par
     tool, known, skip = "", set[str](), 0
     for index, (mark, following, after) in enumerate(zip_longest(marks, marks[1:], marks[2:])):
         inside, end = mark["inside"], mark.end()
-        if mark.start() < skip or _CLOSES.match(inside) or _PAGE.search(inside) or _JSON.match(mark[0]):
+        if mark.start() < skip or _closes(mark, known) or _PAGE.search(inside) or _JSON.match(mark[0]):
             continue
         behind = text[end : following.start() if following else len(text)]
         behind = behind.replace("\\n", " ").strip(" \t\r\n*`\"'")
         words = _WORD.findall(inside)
-        attributes = {one[1]: html.unescape(one[2] or one[3] or one[4] or "") for one in _ATTRIBUTE.finditer(inside)}
+        attributes = {one["key"].rstrip(_SIGNS): _value(one) for one in _ATTRIBUTE.finditer(inside)}
         key = next((value for value in attributes.values() if value in known), "")
         key = key or next((word for word in words if word in known and word not in attributes), "")
         # Among other words, as in `[Note: do not f]`, a name names no call; in quotes or as a value it does.
@@ -197,7 +215,7 @@ def _parts(text: str, marks: list[re.Match[str]], names: Names) -> Iterator[_Par
             yield _Part(mark=index, begin=end, key=key, value=value, words=frozenset(_WITH_PREFIX.findall(inside)))
         elif behind in known and following and not written:
             # Its value stands behind the next mark, or, if that only closes the key, behind the one after.
-            closed = after and _CLOSES.match(following["inside"]) and not _CLOSES.match(after["inside"])
+            closed = after and _closes(following, known) and not _closes(after, known)
             opening = after if closed and after and _GAP.fullmatch(text, following.end(), after.start()) else following
             skip = opening.end()
             yield _Part(mark=index, begin=skip, key=behind, words=frozenset(_WITH_PREFIX.findall(opening["inside"])))
