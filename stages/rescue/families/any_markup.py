@@ -86,7 +86,7 @@ def _read(text: str, start: int, names: Names) -> Read | None:
     claims: list[Claim] = []
     repairs = {"any_markup": None}
     given: dict[str, list[str]] = {}
-    tool, end = "", 0
+    tool, called, end = "", 0, 0
     for part, following in zip_longest(parts, parts[1:]):
         last = following is None or bool(following.tool)
         until = marks[following.mark].start() if following else len(text)
@@ -102,6 +102,8 @@ def _read(text: str, start: int, names: Names) -> Read | None:
             first = own.index(True) if True in own else 0 if last else len(run) - 1
             value = text[part.begin : run[first].start() if run else until]
             value = value if True in own else value.strip()
+            # Its closing mark may have lost a bracket.
+            value = re.sub(rf"{LEFT}{{1,3}}[^\w\s]{{0,3}}{re.escape(part.key)}\Z", "", value) if part.key in value else value
             if (
                 run
                 and (opened := {*_WORD.findall(run[first]["inside"])})
@@ -118,12 +120,17 @@ def _read(text: str, start: int, names: Names) -> Read | None:
                 return None
         if part.key:
             given.setdefault(part.key, []).append(element_as_json(value or "", repairs))
-        tool = part.tool or tool
+        if part.tool:
+            tool, called = part.tool, part.begin
         if last:
             empty = marks[part.mark]["inside"].endswith("/") or (run and _GAP.fullmatch(text, part.begin, run[0].start()))
             if not given and not (empty and names.takes_nothing(tool)):
                 return None
-            claims.append(Claim(name=tool, arguments=joined_arguments(given), repairs=tuple(repairs), cost=1))
+            arguments = joined_arguments(given)
+            written = {*_WORD.findall(text[called:until])}
+            if any(key in written and key not in arguments for key in names.parameters(tool)):
+                return None  # an argument that is not understood
+            claims.append(Claim(name=tool, arguments=arguments, repairs=tuple(repairs), cost=1))
             given = {}
     return Read(start=begin, end=end, claims=tuple(claims), keep="")
 

@@ -141,7 +141,7 @@ def pairs() -> Grammar:
 
 _OWN_KEY = re.compile(
     rf"{GAP}<(?:(?P<word>{PARAMETER})=[\"']?(?P<bare>[^\"'>]{{1,100}}+)[\"']?|(?P<tag>[A-Za-z_][\w.-]{{0,100}})"
-    r"(?:\s+(?:name|key)=[\"']?(?P<key>[^\"'>]{1,100}+)(?:[\"'](?:\s+type=[\"']\w{1,20}[\"'])?)?)?)>"
+    r"(?:\s+(?:name|key)=[\"']?(?P<key>[^\"'>]{1,100}+)[\"']?)?(?:\s+type=[\"']\w{1,20}[\"'])?)>"
 )
 """An element that is an argument. After `=` alone stands a key in a parameter's tag, and in any other tag its value."""
 _OWN_KEYS = ("key", "bare", "tag")
