@@ -5,9 +5,11 @@ from textwrap import dedent
 
 from stages.repair.json_text import is_json, json_object, json_quoted
 
-_KEY = re.compile(r"[\"'*`]{0,3}(?P<key>[\w.-]{1,100}+)[\"'*`]{0,3}:(?:[ \t]++(?P<value>\S.*)|[ \t]*+)\Z", re.DOTALL)
+_KEY = re.compile(r"(?P<quote>[\"'*`]{0,3})(?P<key>[\w.-]{1,100}+)(?P=quote):(?:[ \t]++(?P<value>\S.*)|[ \t]*+)\Z", re.DOTALL)
 _ITEM = re.compile(r"-(?:[ \t]++|\Z)")
 _BLOCK = re.compile(r"(?P<sign>[|>])[+-]?\Z")
+_TYPED = re.compile(r"-?(?:0|[1-9]\d{0,15})|true|false|null")
+_UNTOLD = 2
 _DEEPEST = 8
 """Maximum levels of nesting."""
 
@@ -15,7 +17,8 @@ _DEEPEST = 8
 def indented_value(text: str) -> str | None:
     """The mapping or list that the lines are, as JSON; None for any other text, and for a value that was cut off.
 
-    Every scalar is a string, because a schema tells better what it is; JSON's own strings, arrays and objects are kept.
+    Every scalar is a string, because a schema tells better what it is; JSON's own strings, arrays and objects are kept,
+    and integers and booleans in the third level and below, of which few schemas tell.
     """
     lines = _Lines(text.splitlines())
     value = lines.block(0)
@@ -86,6 +89,8 @@ class _Lines:
                 self.at += 1
             text = dedent("\n".join(self.lines[begin : self.at])).strip("\n")
             return json_quoted(text.replace("\n", " ") if block["sign"] == ">" else text)
+        if depth >= _UNTOLD and _TYPED.fullmatch(written):
+            return written
         if written:
             return scalar(written)
         below = self.margin()

@@ -56,7 +56,11 @@ _FENCED = re.compile(
 )
 _OPENED = re.compile(rf"{_WORDS_BEFORE}(?![<\[]/|\W{{1,3}}(?i:{GIVEN_BACK}|{SHOWN}|{_OTHERS})\b)(?P<opens>{MARKER})")
 _CLOSED = re.compile(rf"{MARKER}\s*\Z")
-"""Wrappers: a fence, or two markers of any word, but not those around what a model was given, or only shows."""
+_SIGNS = re.compile(r"[^\w\s`<>\[\]{}|\"']{2,4}")
+"""Wrappers: a fence, two lines that begin with the same signs, or two markers of any word.
+
+None of those around what a model was given, or only shows.
+"""
 _WRAPPERS = 3
 """Maximum number of wrappers around one another."""
 _LONGEST_WRAPPED = 20_000
@@ -80,23 +84,32 @@ def rescuer(families: tuple[Family, ...] | Openers) -> Rescue:
             # The blanks of a tokenizer (SentencePiece), but for those in control tokens.
             visible = _TOKENIZED.sub(" ", visible)
         found = _found(visible, known, tools)
-        if found.calls or not tools.known or len(visible) > _LONGEST_WRAPPED:
+        if not tools.known or len(visible) > _LONGEST_WRAPPED or (found.calls and not found.rest):
             return found
         inside, before = visible, ""
         for _ in range(_WRAPPERS):
             if not (wrapped := _wrapped(inside)):
                 break
             begin, opened, closed = wrapped
+            opener, closer = inside[begin:opened], inside[closed:].strip()
             named = [*filter(tools.knows, _NAMES.findall(inside, begin, opened))]
             if len(named) > 1:
                 break
             # A marker that names the tool is the first line of the call; smolagents writes its code in `<code>`.
             first = named or ["tool_code"] * (inside[begin:opened].strip() == "<code>")
-            before, inside = before + inside[:begin], "\n".join((*first, inside[opened:closed].strip("\n")))
-            again = _found(inside, known, tools)
-            sure = all(_UNSURE_END.isdisjoint(call.repairs) for call in again.calls)
-            if again.calls and sure and not (again.damage or again.rest):
-                return _guessed(replace(again, rest=before.strip()), "any_wrapper", len(text))
+            before += inside[:begin]
+            # Several calls, each in a wrapper of its own.
+            blocks = [block.rstrip().removesuffix(closer).strip("\n") for block in inside[opened:closed].split(opener)]
+            again = [_found("\n".join((*first, block)), known, tools) for block in blocks]
+            calls = tuple(call for one in again for call in one.calls)
+            whole = all(one.calls and not (one.damage or one.rest) for one in again)
+            if found.calls and len(calls) <= len(found.calls):
+                break
+            if whole and all(_UNSURE_END.isdisjoint(call.repairs) for call in calls):
+                return _guessed(replace(again[0], calls=calls, rest=before.strip()), "any_wrapper", len(text))
+            if len(blocks) > 1:
+                break
+            inside = "\n".join((*first, *blocks))
         return found
 
     return rescue
@@ -155,6 +168,11 @@ def _wrapped(text: str) -> tuple[int, int, int] | None:
     if fenced := _FENCED.match(text):
         language = (fenced["language"].lower().split() or [""])[0]
         return None if language in RESULTS | PAGES | CODE else (fenced.start("opens"), *fenced.span("inside"))
+    last = len(text) if text.endswith("\n") else text.rfind("\n")
+    if signs := _SIGNS.match(text, last + 1):
+        first = 0 if text.startswith(signs[0]) else text.find("\n" + signs[0]) + 1
+        opened = text.find("\n", first) + 1
+        return (first, opened, last) if 0 < opened < last else None
     closed = _CLOSED.search(text, max(0, len(text) - WINDOW))
     opened = _OPENED.match(text, 0, closed.start()) if closed else None
     if opened is None or closed is None or opened["opens"] == closed[0].rstrip():

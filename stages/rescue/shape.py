@@ -251,9 +251,10 @@ def _keyed(value: dict[str, Raw], names: Names, *, marked: bool) -> _Shape:
     """`{"get_weather": {"city": …}}`, where markup says that it is a call, or its members are the parameters."""
     name, raw = next(iter(value.items()))
     given = object_members(string_value(raw) or json_source(raw))
-    fits = given is not None and bool(given) and given.keys() <= set(names.parameters(name))
+    fits = given is not None and given.keys() <= set(names.parameters(name)) and (given or names.takes_nothing(name))
     if fits or (marked and names.knows(name)):
-        return _arguments(name, json_source(raw))
+        shape = _arguments(name, json_source(raw))
+        return shape if given or marked else _Shape(claims=tuple(claim.guessed() for claim in shape.claims))
     # A wrapper of another word, which is a guess.
     if given is None:
         many = array_elements(json_source(raw)) if name in _LISTS_OF_CALLS else None
