@@ -1,7 +1,10 @@
-"""Indented lines as JSON: what models write of YAML for a call. Mappings, lists, blocks of text; no anchors."""
+"""Lines as JSON: what models write of YAML for a call (mappings, lists, blocks of text; no anchors), and TOML."""
 
 import re
+import tomllib
 from textwrap import dedent
+
+import msgspec
 
 from stages.repair.json_text import is_json, json_object, json_quoted
 
@@ -9,7 +12,11 @@ _KEY = re.compile(r"(?P<quote>[\"'*`]{0,3})(?P<key>[\w.-]{1,100}+)(?P=quote):(?:
 _ITEM = re.compile(r"-(?:[ \t]++|\Z)")
 _BLOCK = re.compile(r"(?P<sign>[|>])[+-]?\Z")
 _TYPED = re.compile(r"-?(?:0|[1-9]\d{0,15})|true|false|null")
-_UNTOLD = 2
+_UNTOLD = 1
+_NESTED = re.compile(r"(?:[\w-]\s{0,4}\.\s{0,4}){8}")
+_MOST_BRACKETS = 200
+"""Bounds of TOML: its parser takes quadratic time for dotted keys and recurses for nested values."""
+_UNCLOSED = re.compile(r"^[\w.-]{1,80} ?= ?\"[^\"\n]*$", re.MULTILINE)
 _DEEPEST = 8
 """Maximum levels of nesting."""
 
@@ -18,11 +25,26 @@ def indented_value(text: str) -> str | None:
     """The mapping or list that the lines are, as JSON; None for any other text, and for a value that was cut off.
 
     Every scalar is a string, because a schema tells better what it is; JSON's own strings, arrays and objects are kept,
-    and integers and booleans in the third level and below, of which few schemas tell.
+    and integers and booleans below the first level, of which schemas often do not tell.
     """
     lines = _Lines(text.splitlines())
     value = lines.block(0)
     return value if value is not None and lines.margin() < 0 else None
+
+
+def toml_value(text: str) -> str | None:
+    """The tables that the text is in TOML, as JSON, with numbers as they are written; None for any other text.
+
+    A quotation mark that is missing at the end of a line is added.
+    """
+    if _NESTED.search(text) or max(text.count("["), text.count("{")) > _MOST_BRACKETS:
+        return None
+    for written in (text, _UNCLOSED.sub(r'\g<0>"', text)):
+        try:
+            return msgspec.json.encode(tomllib.loads(written, parse_float=str)).decode()
+        except tomllib.TOMLDecodeError:
+            pass
+    return None
 
 
 def scalar(value: str) -> str | None:

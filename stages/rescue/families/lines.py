@@ -4,8 +4,8 @@ import re
 from textwrap import dedent
 
 from stages.repair.damaged_json import FoundJson
-from stages.repair.indented import indented_value, scalar
-from stages.repair.json_text import json_object, json_quoted
+from stages.repair.indented import indented_value, scalar, toml_value
+from stages.repair.json_text import array_elements, json_object, json_quoted, json_source, object_members
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names, spelling
 from stages.rescue.shape import shape_of
@@ -37,6 +37,7 @@ _MOST_WORDS = 5
 
 _MAPPING = re.compile(r"(?:\s*+-\s)?\s*+[\w-]{1,40}:(?:[ \t][^\n]*+)?\n")
 """The first line of a mapping, or of a list of them."""
+_TABLE = re.compile(r"^\[{1,2}[\w.-]{1,80}\]{1,2}[ \t]*\n", re.MULTILINE)
 _NEAR = 400
 """Characters of it in which a tool is named."""
 _MOST = 20_000
@@ -44,15 +45,21 @@ _MOST = 20_000
 
 
 def _read(text: str, start: int, names: Names) -> Read | None:
-    return lines_call(text, start, start, names) or _mapping(text, start, start, len(text), names)
+    tables = _mapping(text, start, start, len(text), names) if _TABLE.search(text) else None
+    return tables or lines_call(text, start, start, names) or _mapping(text, start, start, len(text), names)
 
 
 def _mapping(text: str, start: int, begin: int, end: int, names: Names) -> Read | None:
-    """YAML from beginning to end that is a call in one of JSON's shapes: a guess."""
-    near = _WORD.findall(text, begin, min(begin + _NEAR, end)) if _MAPPING.match(text, begin, end) else ()
+    """YAML or TOML from beginning to end that is a call in one of JSON's shapes: a guess."""
+    tables = _TABLE.search(text, begin, end) is not None
+    begins = tables or _MAPPING.match(text, begin, end)
+    near = _WORD.findall(text, begin, min(begin + _NEAR, end)) if begins else ()
     if end - begin > _MOST or not any(map(names.knows, near)):
         return None
-    value = indented_value(text[begin:end])
+    value = toml_value(text[begin:end]) if tables else indented_value(text[begin:end])
+    only = [*(object_members(value) or {}).values()] if tables and value else []
+    if len(only) == 1 and array_elements(json_source(only[0])):
+        value = json_source(only[0])  # `[[call]]`, whatever the word
     shape = shape_of(FoundJson(text=value, end=0), names, marked=False) if value else None
     if shape is None or not shape.claims or shape.damage:
         return None
