@@ -8,7 +8,9 @@ import msgspec
 
 from stages.repair.json_text import is_json, json_object, json_quoted
 
-_KEY = re.compile(r"(?P<quote>[\"'*`]{0,3})(?P<key>[\w.-]{1,100}+)(?P=quote):(?:[ \t]++(?P<value>\S.*)|[ \t]*+)\Z", re.DOTALL)
+_KEY = re.compile(
+    r"(?P<quote>[\"'*`]{0,3})(?P<key>[\w.-]{1,100}+)(?P=quote):(?:[ \t]++(?P<value>\S.*)|[ \t]*+)\Z", re.DOTALL
+)
 _ITEM = re.compile(r"-(?:[ \t]++|\Z)")
 _BLOCK = re.compile(r"(?P<sign>[|>])[+-]?\Z")
 _TYPED = re.compile(r"-?(?:0|[1-9]\d{0,15})|true|false|null")
@@ -30,6 +32,14 @@ def indented_value(text: str) -> str | None:
     lines = _Lines(text.splitlines())
     value = lines.block(0)
     return value if value is not None and lines.margin() < 0 else None
+
+
+def value_below(text: str, *, block: bool = False) -> str | None:
+    """What the lines below a key are: a mapping, a list, or a text, which a `block` is; None for nothing."""
+    below = dedent(text).strip("\n")
+    lines = _Lines([] if block else below.splitlines())
+    value = lines.block(1)
+    return value if value is not None and lines.margin() < 0 else json_quoted(below) if below else None
 
 
 def toml_value(text: str) -> str | None:

@@ -7,7 +7,7 @@ The names of the tool and its parameters tell, so it is a guess. Asked where no 
 
 import html
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Collection, Iterator
 from itertools import islice, pairwise, takewhile, zip_longest
 
 from msgspec import Raw, Struct
@@ -102,8 +102,8 @@ def _read(text: str, start: int, names: Names) -> Read | None:
             first = own.index(True) if True in own else 0 if last else len(run) - 1
             value = text[part.begin : run[first].start() if run else until]
             value = value if True in own else value.strip()
-            # Its closing mark may have lost a bracket.
-            value = re.sub(rf"{LEFT}{{1,3}}[^\w\s]{{0,3}}{re.escape(part.key)}\Z", "", value) if part.key in value else value
+            if value.endswith(part.key):  # behind a bracket: its closing mark lost the other one
+                value = re.sub(rf"{LEFT}{{1,3}}[^\w\s]{{0,3}}{re.escape(part.key)}\Z", "", value)
             if (
                 run
                 and (opened := {*_WORD.findall(run[first]["inside"])})
@@ -123,7 +123,8 @@ def _read(text: str, start: int, names: Names) -> Read | None:
         if part.tool:
             tool, called = part.tool, part.begin
         if last:
-            empty = marks[part.mark]["inside"].endswith("/") or (run and _GAP.fullmatch(text, part.begin, run[0].start()))
+            empty = marks[part.mark]["inside"].endswith("/")
+            empty = empty or bool(run and _GAP.fullmatch(text, part.begin, run[0].start()))
             if not given and not (empty and names.takes_nothing(tool)):
                 return None
             arguments = joined_arguments(given)
@@ -148,12 +149,12 @@ def _only_marks(text: str, begin: int, marks: list[re.Match[str]], until: int) -
     return all(_GAP.fullmatch(text, end, start) for end, start in zip(ends, starts, strict=True))
 
 
-def _closes(mark: re.Match[str], keys: Set[str]) -> bool:
+def _closes(mark: re.Match[str], keys: Collection[str]) -> bool:
     """Whether a mark closes something, and is none that begins a parameter such as `end`."""
     return _CLOSES.match(mark["inside"]) is not None and mark["inside"].strip() not in keys
 
 
-def _closers(text: str, marks: list[re.Match[str]], until: int | None, keys: Set[str]) -> list[re.Match[str]]:
+def _closers(text: str, marks: list[re.Match[str]], until: int | None, keys: Collection[str]) -> list[re.Match[str]]:
     """The last marks in a row that close something; `until`: they must be the last before that."""
     run: list[re.Match[str]] = []
     for mark in reversed(marks):
@@ -167,7 +168,7 @@ def _closers(text: str, marks: list[re.Match[str]], until: int | None, keys: Set
     return run[::-1]
 
 
-def _up_to_own(text: str, marks: list[re.Match[str]], part: _Part, keys: Set[str]) -> list[re.Match[str]]:
+def _up_to_own(text: str, marks: list[re.Match[str]], part: _Part, keys: Collection[str]) -> list[re.Match[str]]:
     """The marks up to the first that closes the part by its own words, and those right behind that close something."""
     for index, mark in enumerate(marks):
         closes = mark.start() >= part.begin and _closes(mark, keys)

@@ -1,11 +1,10 @@
 """A call as lines: one that names the tool, then one for each argument. YAML, TOML, lists, and labels of any look."""
 
 import re
-from textwrap import dedent
 
 from stages.repair.damaged_json import FoundJson
-from stages.repair.indented import indented_value, scalar, toml_value
-from stages.repair.json_text import array_elements, json_object, json_quoted, json_source, object_members
+from stages.repair.indented import indented_value, scalar, toml_value, value_below
+from stages.repair.json_text import array_elements, json_object, json_source, object_members
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names, spelling
 from stages.rescue.shape import shape_of
@@ -13,8 +12,6 @@ from stages.rescue.tags import STEM_IN
 
 _LABEL = r"[^\w\s]{0,6}+[\w. -]{1,60}+[^\w\s]{0,4}+[ \t\r]*+\n"
 _BLANK_LINES = re.compile(r"(?:[ \t\r]*+\n)*")
-_TITLE = re.compile(rf"\s*+(?:{_LABEL}\s*+(?=\w{{1,30}} ?=))?")
-"""A line before it, as TOML has them."""
 _HEAD = re.compile(rf"(?P<head>[^\n]{{1,120}}+)\n(?:[ \t\r]*+\n)*(?P<label>{_LABEL})?")
 """The line that names the tool, and one that only says that its arguments follow."""
 _WORD = re.compile(r"[A-Za-z_][\w.-]{0,100}")
@@ -79,12 +76,10 @@ def lines_call(text: str, start: int, position: int, names: Names, *, marked: bo
     if closed > 0 and (read := _mapping(text, start, position, closed, names)) and not text[read.end :].strip():
         return read
     position = _BLANK_LINES.match(text, position).end()  # type: ignore[union-attr]  # it matches the empty string
-    title = _TITLE.match(text, position)
-    heads = (_HEAD.match(text, at) for at in (position, title.end() if title else position))
-    named = ((head, name) for head in heads if head and (name := _named(head["head"], names, marked=marked)))
-    if (first := next(named, None)) is None:
+    head = _HEAD.match(text, position)
+    name = _named(head["head"], names, marked=marked) if head else ""
+    if head is None or not name:
         return None
-    head, name = first
     given: dict[str, str] = {}
     known = set(map(spelling, names.parameters(name)))
     position = head.end()
@@ -95,8 +90,8 @@ def lines_call(text: str, start: int, position: int, names: Names, *, marked: bo
         if not written or written in _BLOCKS:
             margin = re.escape(line["margin"])
             more = re.compile(_MORE % (margin, margin)).match(text, position)
-            below = dedent(more[0]).strip("\n") if more else ""
-            value = (None if written else indented_value(below)) or (json_quoted(below) if below else None)
+            below = more[0] if more else ""
+            value = value_below(below, block=bool(written))
             position = more.end() if more else position
         else:
             value = scalar(written)

@@ -9,12 +9,11 @@ stands between two arguments. It is a guess, asked about where no other family f
 import re
 from collections.abc import Iterator
 from itertools import islice, pairwise
-from textwrap import dedent
 
 from msgspec import Struct
 
 from stages.repair.damaged_json import FoundJson
-from stages.repair.indented import indented_value, scalar
+from stages.repair.indented import scalar, value_below
 from stages.repair.json_text import is_json, json_at, json_object, json_quoted
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import Names
@@ -35,7 +34,7 @@ _QUOTED = re.compile(
 )
 _WORD = re.compile(r"[^\W\d_]+")
 _NO_MARK = re.compile(
-    r"<!|</|<(?:[\w/][^<>]*)?\s*\Z|[\"'`*{\u201c\u201d]|(?<!:)//|\A\s*(?:>\s*\Z|\|)|#\s|[.!?;]\s|\?\Z|"
+    r"<!|</|<(?:[\w/][^<>]*)?\s*\Z|[\"'`*\u201c\u201d]|\{(?![{\w])|(?<!:)//|\A\s*(?:>\s*\Z|\|)|#\s|[.!?;]\s|\?\Z|"
     r"[\u3002\uff01\uff1f\u2610-\u2612\u2705\u2713-\u2718\u274c]|\[ \]|\d[:.-]\d"
 )
 """Signs of quotations, tables, comments, JSON, sentences, lists of tasks and times."""
@@ -269,8 +268,7 @@ def _end(text: str, position: int, between: str, opened: str) -> int:
 def _value(written: str) -> str | None:
     """A value without quotation marks, and without what separates it from the next, or closes the call."""
     if written.startswith("\n"):
-        below = dedent(written.strip("\n"))
-        return indented_value(below) or (json_quoted(below) if below else None)
+        return value_below(written)
     written = written.strip(_SEPARATORS)
     while written and (opener := _OPENER.get(written[-1])) and opener not in written:
         written = written[:-1].rstrip(_SEPARATORS)
