@@ -16,7 +16,7 @@ from stages.repair.json_text import is_json, json_source, object_members, string
 from stages.rescue.families.elements import element_as_json, joined_arguments
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import LONGEST_NAME, Names
-from stages.rescue.tags import BAR, IN_BRACKETS, LEFT, RIGHT
+from stages.rescue.tags import BAR, IN_BRACKETS, LEFT, RIGHT, STEM_IN
 
 _TEXT = r"\"(?:[^\"\\]|\\.){0,400}+\"|'(?:[^'\\]|\\.){0,400}+'"
 _INSIDE = rf"(?:{IN_BRACKETS[:-1]}\"']{{1,120}}+|(?<=[=:])(?:{_TEXT})|\"[^\"\n]{{0,400}}+\"|'[^'\n]{{0,400}}+'){{1,24}}"
@@ -43,6 +43,7 @@ _CLOSES = re.compile(
     r"[^\w\"']*?/|\W*(?i:end|close|stop)(?![^\W_])|[\w:.| -]{0,40}(?<![^\W_])(?i:end|close|stop|done)\W*\Z"
 )
 _GAP = re.compile(r"(?:\s|\\n)*+")
+_IN_LINE = re.compile(r"[ \t]*+(?:\n|\Z)")
 _END = re.compile(r"(?:\s|`|\\n)*+\Z")
 _BEFORE = 200  # characters in which the first call begins
 _MOST = 2_000  # marks in a reply; a page has more, and no call does
@@ -115,7 +116,8 @@ def _read(text: str, start: int, names: Names) -> Read | None:
             ):
                 # What closes there was opened in the value, which goes on.
                 return None
-            if last and not (run and (first < len(run) - 1 or not own[-1] or _END.match(text, end))):
+            in_line = following is not None and not run and "\n" not in value and text[:until].rstrip(" \t")[-1:] == "\n"
+            if last and not (in_line or (run and (first < len(run) - 1 or not own[-1] or _END.match(text, end)))):
                 # It is not known whether the value or the call goes on.
                 return None
         if part.key:
@@ -123,8 +125,9 @@ def _read(text: str, start: int, names: Names) -> Read | None:
         if part.tool:
             tool, called = part.tool, part.begin
         if last:
-            empty = marks[part.mark]["inside"].endswith("/")
-            empty = empty or bool(run and _GAP.fullmatch(text, part.begin, run[0].start()))
+            empty = run and _GAP.fullmatch(text, part.begin, run[0].start())
+            inside = marks[part.mark]["inside"]
+            empty = empty or inside.endswith("/") or (STEM_IN.search(inside) and _IN_LINE.match(text, part.begin))
             if not given and not (empty and names.takes_nothing(tool)):
                 return None
             arguments = joined_arguments(given)

@@ -151,6 +151,10 @@ class _Argument(Struct, frozen=True):
 
 def _call(text: str, name: re.Match[str], names: Names) -> tuple[Claim, int] | None:
     """The call of that name, and where it ends."""
+    if names.takes_nothing(name[0]):
+        begin, end = text.rfind("\n", 0, name.start()) + 1, text.find("\n", name.end())
+        nothing = STEM_IN.search(text[begin : name.start()]) and not _WORD.search(text[name.end() : max(end, 0) or None])
+        return (Claim(name=name[0], arguments="{}", repairs=("notation",), cost=1), name.end()) if nothing else None
     known = {parameter.lower(): parameter for parameter in names.parameters(name[0])}
     arguments = [*_arguments(text, name.end(), known)] if known else []
     opened = text[name.end() : arguments[0].begin] if arguments else ""
