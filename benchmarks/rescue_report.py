@@ -49,6 +49,10 @@ UNTOUCHED: dict[str, tuple[str, ...]] = {
     "nineteenth-held": ("30 of 30", "67 of 70", "41 of 41", "11 of 39"),
     "twentieth-tune": ("44 of 44", "71 of 75", "36 of 36", "14 of 20"),
     "twentieth-held": ("45 of 46", "73 of 75", "34 of 34", "11 of 20"),
+    "twentyfirst-tune": ("45 of 45", "55 of 55", "35 of 35", ""),
+    "twentyfirst-held": ("44 of 45", "53 of 55", "35 of 35", ""),
+    "twentysecond-tune": ("", "28 of 40", "20 of 20", "30 of 40"),
+    "twentysecond-held": ("", "", "20 of 20", "66 of 80"),
 }
 """How many cases of each kind were right before anything was changed for that half of a list."""
 

@@ -14,7 +14,7 @@ _KEY = re.compile(
 _ITEM = re.compile(r"-(?:[ \t]++|\Z)")
 _BLOCK = re.compile(r"(?P<sign>[|>])[+-]?\Z")
 _TYPED = re.compile(r"-?(?:0|[1-9]\d{0,15})|true|false|null")
-_UNTOLD = 1
+_UNTOLD = 2
 _NESTED = re.compile(r"(?:[\w-]\s{0,4}\.\s{0,4}){8}")
 _MOST_BRACKETS = 200
 """Bounds of TOML: its parser takes quadratic time for dotted keys and recurses for nested values."""
@@ -27,7 +27,7 @@ def indented_value(text: str) -> str | None:
     """The mapping or list that the lines are, as JSON; None for any other text, and for a value that was cut off.
 
     Every scalar is a string, because a schema tells better what it is; JSON's own strings, arrays and objects are kept,
-    and integers and booleans below the first level, of which schemas often do not tell.
+    and integers and booleans in the third level and below, of which few schemas tell.
     """
     lines = _Lines(text.splitlines())
     value = lines.block(0)
@@ -38,7 +38,7 @@ def value_below(text: str, *, block: bool = False) -> str | None:
     """What the lines below a key are: a mapping, a list, or a text, which a `block` is; None for nothing."""
     below = dedent(text).strip("\n")
     lines = _Lines([] if block else below.splitlines())
-    value = lines.block(1)
+    value = lines.block(_UNTOLD)
     return value if value is not None and lines.margin() < 0 else json_quoted(below) if below else None
 
 

@@ -1,4 +1,4 @@
-"""Eighteen more lists of formats, damage, invented formats and texts without calls, scored before they were looked at.
+"""Twenty more lists of formats, damage, invented formats and texts without calls, scored before they were looked at.
 
 `fresh` is from the parsers and tests of vLLM and SGLang, and from issues with real replies. `half` is `tune` or `held`:
 of damage, the held half was looked at too once its result had been written down (benchmarks/RESCUE.md). `third` came
@@ -6,7 +6,7 @@ after, as of what models of 2026 write that is in neither. `fourth` is from repl
 of servers and agents, each with its source; `fifth` damages fourteen formats in up to 45 ways; `sixth` is as `fourth`,
 written later; `seventh` is from tests and issues of this autumn, its held half looked at last; so is
 `eighth`, from the tests and issues of servers and agents that are in none of the others, `ninth`, from issues of this
-year that are in none of those, and `eleventh` to `twentieth`, each by an author who knew none of this; the last nine
+year that are in none of those, and `eleventh` to `twentysecond`, each by an author who knew none of this; the last eleven
 have tools of their own.
 What each list scored before it was tuned on is in benchmarks/RESCUE.md too.
 """
@@ -46,6 +46,8 @@ CASES = [
         "eighteenth",
         "nineteenth",
         "twentieth",
+        "twentyfirst",
+        "twentysecond",
     )
     for line in (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
 ]
@@ -58,6 +60,8 @@ WITH_TOOLS = (
     "eighteenth",
     "nineteenth",
     "twentieth",
+    "twentyfirst",
+    "twentysecond",
 )
 """Lists with tools of their own, in a file beside them."""
 NOT_READ = {
@@ -67,7 +71,6 @@ NOT_READ = {
     "damaged-037": "blanks around a value in a tag are the value's",
     "negative/data13": "an error that tells of a call",
     "negative/template2": "the guard of placeholders refuses it",
-    "clean/tool-brackets-empty": "a name in brackets and nothing else",
     "negative/placeholder": "the guard of placeholders refuses it",
     "negative/placeholder-mustache": "the guard of placeholders refuses it",
 }
