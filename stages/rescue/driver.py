@@ -17,7 +17,7 @@ from stages.rescue.found import Claim, Family, FoundCall, Read, Rescue, Rescued
 from stages.rescue.markers import Openers, openers
 from stages.rescue.mended import is_better, mended
 from stages.rescue.names import Names, name_pattern, names_of
-from stages.rescue.tags import CODE, GIVEN_BACK, MARKER, PAGES, RESULTS, SHOWN, STRAY_MARKUP
+from stages.rescue.tags import CODE, GIVEN_BACK, LEFT, MARKER, PAGES, RESULTS, RIGHT, SHOWN, STRAY_MARKUP
 
 _PATIENCE = 8_000
 """Maximum cost of reading one text, at 1 for each place where a call may begin.
@@ -56,11 +56,13 @@ _FENCED = re.compile(
 )
 _OPENED = re.compile(rf"{_WORDS_BEFORE}(?![<\[]/|\W{{1,3}}(?i:{GIVEN_BACK}|{SHOWN}|{_OTHERS})\b)(?P<opens>{MARKER})")
 _CLOSED = re.compile(rf"{MARKER}\s*\Z")
-_SIGNS = re.compile(r"[^\w\s`<>\[\]{}|\"']{2,4}")
+_SIGNS = re.compile(rf"(?:(?!{LEFT}|{RIGHT})[^\w\s`|\"']){{2,4}}")
 """Wrappers: a fence, two lines that begin with the same signs, or two markers of any word.
 
 None of those around what a model was given, or only shows.
 """
+_SCRIPT = re.compile(r"\s*+[A-Za-z_]\w{0,60} ?= ?(?:await )?[A-Za-z_][\w.]{0,100}\(")
+"""The first line of Python that assigns what a call returns."""
 _WRAPPERS = 3
 """Maximum number of wrappers around one another."""
 _LONGEST_WRAPPED = 20_000
@@ -96,7 +98,8 @@ def rescuer(families: tuple[Family, ...] | Openers) -> Rescue:
             if len(named) > 1:
                 break
             # A marker that names the tool is the first line of the call; smolagents writes its code in `<code>`.
-            first = named or ["tool_code"] * (inside[begin:opened].strip() == "<code>")
+            script = opener.strip() == "<code>" or _SCRIPT.match(inside, opened)
+            first = named or ["tool_code"] * bool(script)
             before += inside[:begin]
             # Several calls, each in a wrapper of its own.
             blocks = [block.rstrip().removesuffix(closer).strip("\n") for block in inside[opened:closed].split(opener)]
@@ -174,7 +177,9 @@ def _wrapped(text: str) -> tuple[int, int, int] | None:
         opened = text.find("\n", first) + 1
         return (first, opened, last) if 0 < opened < last else None
     closed = _CLOSED.search(text, max(0, len(text) - WINDOW))
-    opened = _OPENED.match(text, 0, closed.start()) if closed else None
+    # The marker of the same word, if there is one.
+    own = text.find(closed[0].strip().replace("/", "", 1)) if closed else -1
+    opened = _OPENED.match(text, max(own, 0), closed.start()) if closed else None
     if opened is None or closed is None or opened["opens"] == closed[0].rstrip():
         return None
     return opened.start("opens"), opened.end(), closed.start()

@@ -12,7 +12,7 @@ from itertools import islice, pairwise, takewhile, zip_longest
 
 from msgspec import Raw, Struct
 
-from stages.repair.json_text import is_json, json_source, object_members, string_value
+from stages.repair.json_text import is_json, json_quoted, json_source, object_members, string_value
 from stages.rescue.families.elements import element_as_json, joined_arguments
 from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import LONGEST_NAME, Names
@@ -27,7 +27,7 @@ _MARK = re.compile(
 """What stands in brackets; one of them may be lost where tags are."""
 _WORD = re.compile(r"[^\W\d][\w.-]{0,120}+")
 _WITH_PREFIX = re.compile(rf"[\w.:{BAR[1:-1]}-]{{1,120}}+")
-_KEY = r"[^\W\d][\w.-]{0,120}+\s?(?:[-:]?=|=[=>]|:|->)\s?"
+_KEY = r"[^\W\d][\w.-]{0,120}+\s?(?:=[=>]|[-:]?=|->|:)\s?"
 _ATTRIBUTE = re.compile(
     rf"(?P<key>{_KEY})(?:(?P<quote>[\"'])(?P<text>.{{0,400}}?)(?P=quote)(?=[^\w\"']{{0,20}}{_KEY}|\W{{0,20}}\w*\Z)|"
     r"(?P<word>[^\s\"'|,;/]{1,400}+(?:/[^\s\"'|,;/]{1,400}+){0,40}+))",
@@ -121,7 +121,8 @@ def _read(text: str, start: int, names: Names) -> Read | None:
                 # It is not known whether the value or the call goes on.
                 return None
         if part.key:
-            given.setdefault(part.key, []).append(element_as_json(value or "", repairs))
+            written = element_as_json(value or "", repairs) if part.value is None else json_quoted(part.value)
+            given.setdefault(part.key, []).append(written)
         if part.tool:
             tool, called = part.tool, part.begin
         if last:
@@ -131,8 +132,8 @@ def _read(text: str, start: int, names: Names) -> Read | None:
             if not given and not (empty and names.takes_nothing(tool)):
                 return None
             arguments = joined_arguments(given)
-            written = {*_WORD.findall(text[called:until])}
-            if any(key in written and key not in arguments for key in names.parameters(tool)):
+            words = {*_WORD.findall(text[called:until])}
+            if any(key in words and key not in arguments for key in names.parameters(tool)):
                 return None  # an argument that is not understood
             claims.append(Claim(name=tool, arguments=arguments, repairs=tuple(repairs), cost=1))
             given = {}

@@ -53,14 +53,15 @@ _NAME_LINE = re.compile(
     r"(?P<name>[A-Za-z_][\w.-]{0,100})[*`:]{0,4}[ \t]{0,4}\r?\n\s{0,4}\Z",
     re.MULTILINE,
 )
-_GOES_ON = re.compile(r"\s*+(?:\Z|<|```|[*=#-]{3}|[*]{0,2}\w{1,20}[*]{0,2}[:>])")
+_GOES_ON = re.compile(r"\s*+(?:\Z|[<\[]|```|[*=#-]{3}|[*]{0,2}\w{1,20}[*]{0,2}[:>])")
 """The end of the reply, markup, a rule, or another label."""
 _LABEL = r"[^\W\d][\w -]{1,30}"
+_IN_BRACKETS = rf"(?:(?!\(){LEFT}{{1,2}}{_LABEL}{RIGHT}{{1,2}})"
 _LABELS = re.compile(
     rf"^(?:[*\[(#=-]{{0,5}} ?{_LABEL}(?:\([\w-]{{1,40}}\))?[*]{{0,2}}[:\uff1a>=][*]{{0,2}}[ \t]{{0,4}}|"
-    rf"#{{1,5}} ?{_LABEL}\n{{1,2}})"
+    rf"#{{1,5}} ?{_LABEL}\n{{1,2}}|{_IN_BRACKETS}[ \t]{{1,4}})"
     r"[`*\"]{0,2}(?P<name>[A-Za-z_][\w.:-]{0,100})[`*\"\])]{0,2}[ \t]{0,4}[*#=-]{0,5}\n{1,2}"
-    rf"(?:[*]{{0,2}}{_LABEL}[*]{{0,2}}[:\uff1a>=][*]{{0,2}}|#{{1,5}} ?{_LABEL}\n)\s{{0,4}}\Z",
+    rf"(?:[*]{{0,2}}{_LABEL}[*]{{0,2}}[:\uff1a>=][*]{{0,2}}|#{{1,5}} ?{_LABEL}\n|{_IN_BRACKETS})\s{{0,4}}\Z",
     re.MULTILINE,
 )
 """A label or a heading with the name, and another one before the arguments."""
@@ -69,7 +70,10 @@ _BRACKETS_BEFORE = re.compile(
     rf"{LEFT}{{1,2}}{IN_BRACKETS}{{1,40}}{RIGHT}{{1,2}}\s{{0,4}}(?P<between>[A-Za-z_][\w.-]{{0,100}})\s{{0,4}}"
     rf"(?:(?!</){LEFT}{{1,2}}{IN_BRACKETS}{{1,40}}{RIGHT}{{1,2}}\s{{0,4}}){{1,3}})\s{{0,4}}\Z"
 )
-_BRACKETS_AFTER = re.compile(rf"\s{{0,4}}{LEFT}{{1,2}}{IN_BRACKETS}{{1,40}}{RIGHT}{{1,2}}")
+_BRACKETS_AFTER = re.compile(
+    rf"(?:[ \t]{{0,4}}|\s{{0,4}}(?={LEFT}{{1,2}}[^\w\n]{{0,2}}(?:/|(?i:end|close|stop))))"
+    rf"{LEFT}{{1,2}}{IN_BRACKETS}{{1,40}}{RIGHT}{{1,2}}"
+)
 _SENTENCE_ENDS = re.compile(r"[.!?\u3002](?:\s|\Z)|[{}\[]")
 _SURPLUS = re.compile(r"[ \t]*+[}\]]{1,3}(?=\s*+(?:$|```|<))")
 _NOTHING = re.compile(r"[\s)\]*`};]*+(?:<[|/][^>\n]{1,40}>\s*+)?")
@@ -258,7 +262,7 @@ def _behind(text: str, start: int, found: FoundJson, names: Names) -> Read | Non
     """A call whose name stands before its arguments, by the last sign before them."""
     near = text[max(0, start - 4) : start]
     before = near.rstrip()
-    label = before.endswith((":", "\uff1a", "=", ">")) or ("\n" in near and not before.endswith(("}", ",")))
+    label = before.endswith((":", "\uff1a", "=", ">", "]", "\u3011")) or ("\n" in near and not before.endswith(("}", ",")))
     if label and _GOES_ON.match(text, found.end) and (called := _labelled(text, start, found, names, found.end)):
         return called
     ends = before.endswith((">", "]", ")", "\u27eb", "\u3011", "\u3015", "\u27e7", "\u00bb", "\u300b", "\u25b7"))
