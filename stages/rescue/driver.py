@@ -54,7 +54,10 @@ _OTHERS = (
 _FENCED = re.compile(
     rf"{_WORDS_BEFORE}(?P<opens>```(?P<language>[^\n`]{{0,40}})\n)(?P<inside>(?:(?!```).)+)```\s*\Z", re.DOTALL
 )
-_OPENED = re.compile(rf"{_WORDS_BEFORE}(?![<\[]/|\W{{1,3}}(?i:{GIVEN_BACK}|{SHOWN}|{_OTHERS})\b)(?P<opens>{MARKER})")
+_OPENING = rf"(?![<\[]/|\W{{1,3}}(?i:{GIVEN_BACK}|{SHOWN}|{_OTHERS})\b)(?P<opens>{MARKER})"
+_OPENS, _OPENED = re.compile(_OPENING), re.compile(_WORDS_BEFORE + _OPENING)
+_OF_END = re.compile(r"/|(?<![a-z])(?:end_|END_)|_(?:end|END)(?![a-z])")
+"""What a closing marker has, and the opening one has not."""
 _CLOSED = re.compile(rf"{MARKER}\s*\Z")
 _SIGNS = re.compile(rf"(?:(?!{LEFT}|{RIGHT})[^\w\s`|\"']){{2,4}}")
 """Wrappers: a fence, two lines that begin with the same signs, or two markers of any word.
@@ -174,13 +177,15 @@ def _wrapped(text: str) -> tuple[int, int, int] | None:
     last = len(text) if text.endswith("\n") else text.rfind("\n")
     if signs := _SIGNS.match(text, last + 1):
         first = 0 if text.startswith(signs[0]) else text.find("\n" + signs[0]) + 1
-        opened = text.find("\n", first) + 1
-        return (first, opened, last) if 0 < opened < last else None
+        inside = text.find("\n", first) + 1
+        return (first, inside, last) if 0 < inside < last else None
     closed = _CLOSED.search(text, max(0, len(text) - WINDOW))
     # The marker of the same word, if there is one.
-    own = text.find(closed[0].strip().replace("/", "", 1)) if closed else -1
-    opened = _OPENED.match(text, max(own, 0), closed.start()) if closed else None
-    if opened is None or closed is None or opened["opens"] == closed[0].rstrip():
+    if closed is None:
+        return None
+    own = text.find(_OF_END.sub("", closed[0].strip(), count=1), 0, closed.start())
+    opened = _OPENED.match(text, 0, closed.start()) if own < 0 else _OPENS.match(text, own, closed.start())
+    if opened is None or opened["opens"] == closed[0].rstrip():
         return None
     return opened.start("opens"), opened.end(), closed.start()
 

@@ -116,7 +116,7 @@ def _read(text: str, start: int, names: Names) -> Read | None:
             ):
                 # What closes there was opened in the value, which goes on.
                 return None
-            in_line = following is not None and not run and "\n" not in value and text[:until].rstrip(" \t")[-1:] == "\n"
+            in_line = following and not run and "\n" not in value and text.endswith("\n", part.begin, until)
             if last and not (in_line or (run and (first < len(run) - 1 or not own[-1] or _END.match(text, end)))):
                 # It is not known whether the value or the call goes on.
                 return None
@@ -126,9 +126,9 @@ def _read(text: str, start: int, names: Names) -> Read | None:
         if part.tool:
             tool, called = part.tool, part.begin
         if last:
-            empty = run and _GAP.fullmatch(text, part.begin, run[0].start())
             inside = marks[part.mark]["inside"]
-            empty = empty or inside.endswith("/") or (STEM_IN.search(inside) and _IN_LINE.match(text, part.begin))
+            empty = inside.endswith("/") or (STEM_IN.search(inside) and _IN_LINE.match(text, part.begin))
+            empty = empty or (run and _GAP.fullmatch(text, part.begin, run[0].start()))
             if not given and not (empty and names.takes_nothing(tool)):
                 return None
             arguments = joined_arguments(given)

@@ -262,7 +262,8 @@ def _behind(text: str, start: int, found: FoundJson, names: Names) -> Read | Non
     """A call whose name stands before its arguments, by the last sign before them."""
     near = text[max(0, start - 4) : start]
     before = near.rstrip()
-    label = before.endswith((":", "\uff1a", "=", ">", "]", "\u3011")) or ("\n" in near and not before.endswith(("}", ",")))
+    label = before.endswith((":", "\uff1a", "=", ">", "]", "\u3011"))
+    label = label or ("\n" in near and not before.endswith(("}", ",")))
     if label and _GOES_ON.match(text, found.end) and (called := _labelled(text, start, found, names, found.end)):
         return called
     ends = before.endswith((">", "]", ")", "\u27eb", "\u3011", "\u3015", "\u27e7", "\u00bb", "\u300b", "\u25b7"))

@@ -29,7 +29,7 @@ _KEY = (
 """A parameter, and what is between it and its value: a sign, blanks, or nothing before a bracket."""
 _QUOTED = re.compile(
     r"(?:\"\"\"(?P<long>.*?)\"\"\"|\"(?P<json>(?:[^\"\\\n]|\\.)*+)\"|'(?P<single>(?:[^'\\\n]|\\.)*+)'|`(?P<code>[^`\n]*+)`)"
-    r"(?![\w\"'])",
+    r"(?![\w\"'\\])",
     re.DOTALL,
 )
 _WORD = re.compile(r"[^\W\d_]+")
@@ -47,6 +47,8 @@ _CLOSING = re.compile(r"[^\w\s]*+(?:[A-Z_]++[^\w\s]*+)?\Z")
 _ARROWS = re.compile(r"<-|[-=]>")
 _BEGUN = re.compile(r"(?:\s[-:@/|]{1,3}\s?|[,;&|]\s?(?=\w))(\w*)\Z")
 """What separates a value from the next, and the key of that one as far as it was written."""
+_LABEL_ALONE = re.compile(r"[^\W\d_]{1,20}[:>] ?")
+"""A label of any word, where the name of the tool is all that follows in its line."""
 _FRAME = re.compile(r"\s*([^\w\s()\[\]{}<>*$/-]{1,3})(?=\w)")
 """Signs before a call that may be repeated behind it."""
 _OPENS = (":", "\uff1a", "\u3011", "\u300d", "]", "}", ")", "{", "[", "|", ">", "-", "=")
@@ -80,7 +82,8 @@ def _read(text: str, start: int, names: Names) -> Read | None:
     found = _NAME.finditer(text, start) if len(text) <= _MOST and text.count("```") % 2 == 0 else iter(())
     for name in islice((one for one in found if one[0] in names.known), _TRIES):
         begin = text.rfind("\n", start, name.start()) + 1
-        if not _is_mark(text[begin : name.start()]):
+        label = text.startswith("\n", name.end()) and _LABEL_ALONE.fullmatch(text, begin, name.start())
+        if not label and not _is_mark(text[begin : name.start()]):
             continue
         line = text[start:begin].rstrip().rpartition("\n")[2]
         if line.endswith((":", "\uff1a")) and not STEM_IN.search(line + text[begin : name.start()]):
@@ -152,8 +155,8 @@ class _Argument(Struct, frozen=True):
 def _call(text: str, name: re.Match[str], names: Names) -> tuple[Claim, int] | None:
     """The call of that name, and where it ends."""
     if names.takes_nothing(name[0]):
-        begin, end = text.rfind("\n", 0, name.start()) + 1, text.find("\n", name.end())
-        nothing = STEM_IN.search(text[begin : name.start()]) and not _WORD.search(text[name.end() : max(end, 0) or None])
+        before, behind = text[: name.start()].rpartition("\n")[2], text[name.end() :].partition("\n")[0]
+        nothing = STEM_IN.search(before) and not _WORD.search(behind)
         return (Claim(name=name[0], arguments="{}", repairs=("notation",), cost=1), name.end()) if nothing else None
     known = {parameter.lower(): parameter for parameter in names.parameters(name[0])}
     arguments = [*_arguments(text, name.end(), known)] if known else []
