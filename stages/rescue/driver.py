@@ -68,6 +68,8 @@ _SCRIPT = re.compile(r"\s*+[A-Za-z_]\w{0,60} ?= ?(?:await )?[A-Za-z_][\w.]{0,100
 """The first line of Python that assigns what a call returns."""
 _WRAPPERS = 3
 """Maximum number of wrappers around one another."""
+_MOST_BLOCKS = 32
+"""Maximum number of calls that are each in a wrapper of its own."""
 _LONGEST_WRAPPED = 20_000
 """Characters of a reply that ends with a wrapper: all that is in it is read once more."""
 _NAMES = re.compile(r"[\w.-]{1,100}")
@@ -89,36 +91,38 @@ def rescuer(families: tuple[Family, ...] | Openers) -> Rescue:
             # The blanks of a tokenizer (SentencePiece), but for those in control tokens.
             visible = _TOKENIZED.sub(" ", visible)
         found = _found(visible, known, tools)
-        if not tools.known or len(visible) > _LONGEST_WRAPPED or (found.calls and not found.rest):
-            return found
-        inside, before = visible, ""
-        for _ in range(_WRAPPERS):
-            if not (wrapped := _wrapped(inside)):
-                break
-            begin, opened, closed = wrapped
-            opener, closer = inside[begin:opened], inside[closed:].strip()
-            named = [*filter(tools.knows, _NAMES.findall(inside, begin, opened))]
-            if len(named) > 1:
-                break
-            # A marker that names the tool is the first line of the call; smolagents writes its code in `<code>`.
-            script = opener.strip() == "<code>" or _SCRIPT.match(inside, opened)
-            first = named or ["tool_code"] * bool(script)
-            before += inside[:begin]
-            # Several calls, each in a wrapper of its own.
-            blocks = [block.rstrip().removesuffix(closer).strip("\n") for block in inside[opened:closed].split(opener)]
-            again = [_found("\n".join((*first, block)), known, tools) for block in blocks]
-            calls = tuple(call for one in again for call in one.calls)
-            whole = all(one.calls and not (one.damage or one.rest) for one in again)
-            if found.calls and len(calls) <= len(found.calls):
-                break
-            if whole and all(_UNSURE_END.isdisjoint(call.repairs) for call in calls):
-                return _guessed(replace(again[0], calls=calls, rest=before.strip()), "any_wrapper", len(text))
-            if len(blocks) > 1:
-                break
-            inside = "\n".join((*first, *blocks))
+        if tools.known and len(visible) <= _LONGEST_WRAPPED and (found.rest or not found.calls):
+            return _in_wrappers(visible, known, tools, more_than=len(found.calls)) or found
         return found
 
     return rescue
+
+
+def _in_wrappers(text: str, known: Openers, tools: Names, *, more_than: int) -> Rescued | None:
+    """More calls than that, in a wrapper at the end of the text, or each in one of its own: a guess."""
+    inside, before = text, ""
+    for _ in range(_WRAPPERS):
+        if not (wrapped := _wrapped(inside)):
+            return None
+        begin, opened, closed = wrapped
+        opener, closer = inside[begin:opened], inside[closed:].strip()
+        named = [*filter(tools.knows, _NAMES.findall(opener))]
+        blocks = [block.rstrip().removesuffix(closer).strip("\n") for block in inside[opened:closed].split(opener)]
+        if len(named) > 1 or len(blocks) > _MOST_BLOCKS:
+            return None
+        # A marker that names the tool is the first line of the call; smolagents writes its code in `<code>`.
+        script = opener.strip() == "<code>" or _SCRIPT.match(inside, opened)
+        first = named or ["tool_code"] * bool(script)
+        before += inside[:begin]
+        inside = "\n".join((*first, *blocks))
+        again = [_found("\n".join((*first, block)), known, tools) for block in blocks]
+        calls = tuple(call for one in again for call in one.calls)
+        whole = all(one.calls and not (one.damage or one.rest) for one in again)
+        if len(calls) > more_than and whole and all(_UNSURE_END.isdisjoint(call.repairs) for call in calls):
+            return _guessed(replace(again[0], calls=calls, rest=before.strip()), "any_wrapper", len(text))
+        if len(blocks) > 1:
+            return None
+    return None
 
 
 def _found(text: str, known: Openers, tools: Names) -> Rescued:
