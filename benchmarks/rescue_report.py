@@ -53,6 +53,8 @@ UNTOUCHED: dict[str, tuple[str, ...]] = {
     "twentyfirst-held": ("44 of 45", "53 of 55", "35 of 35", ""),
     "twentysecond-tune": ("", "28 of 40", "20 of 20", "30 of 40"),
     "twentysecond-held": ("", "", "20 of 20", "66 of 80"),
+    "twentythird-tune": ("", "", "20 of 20", "48 of 60"),
+    "twentythird-held": ("", "", "20 of 20", "48 of 60"),
 }
 """How many cases of each kind were right before anything was changed for that half of a list."""
 
