@@ -13,7 +13,9 @@ from stages.rescue.patterns import by_first_character, factored
 
 # The tags around reasoning, and the markup of calls, inside which such tags are text.
 
-_THINK = r"(?i:(?=[amrst])(?!a[^n])(?:antml:|seed:|mm:)?(?:think(?:ing)?|thoughts?|reasoning)(?::[\w-]{1,20})?)"
+_THINK = (
+    r"(?i:(?=[amrst])(?!a[^n])(?:antml:|seed:|mm:)?(?:think(?:ing)?|thoughts?|reasoning|scratchpad)(?::[\w-]{1,20})?)"
+)
 _CALL_TAG = r"(?i:(?:\w{1,12}:)?(?:tool_?calls?|function_calls?|longcat_tool_call)(?::[\w-]{1,20})?)"
 _OPEN = (
     "\u25c1think\u25b7|"

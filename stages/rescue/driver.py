@@ -54,7 +54,9 @@ _OTHERS = (
 _FENCED = re.compile(
     rf"{_WORDS_BEFORE}(?P<opens>```(?P<language>[^\n`]{{0,40}})\n)(?P<inside>(?:(?!```).)+)```\s*\Z", re.DOTALL
 )
-_OPENING = rf"(?![<\[]/|\W{{1,3}}(?i:{GIVEN_BACK}|{SHOWN}|{_OTHERS})\b)(?P<opens>{MARKER})"
+_NOT_OWN = rf"(?i:{GIVEN_BACK}|{SHOWN}|{_OTHERS})\b"
+_OPENING = rf"(?![<\[]/|\W{{1,3}}{_NOT_OWN})(?P<opens>{MARKER})"
+_GIVEN = re.compile(rf"[<\[]\W{{0,2}}{_NOT_OWN}")
 _OPENS, _OPENED = re.compile(_OPENING), re.compile(_WORDS_BEFORE + _OPENING)
 _OF_END = re.compile(r"/|(?<![a-z])(?:end_|END_)|_(?:end|END)(?![a-z])")
 """What a closing marker has, and the opening one has not."""
@@ -108,8 +110,11 @@ def _in_wrappers(text: str, known: Openers, tools: Names, *, more_than: int) -> 
         opener, closer = inside[begin:opened], inside[closed:].strip()
         named = [*filter(tools.knows, _NAMES.findall(opener))]
         blocks = [block.rstrip().removesuffix(closer).strip("\n") for block in inside[opened:closed].split(opener)]
+        blocks = [block for block in blocks if block.strip()]
         if len(named) > 1 or len(blocks) > _MOST_BLOCKS:
             return None
+        if not {*"<[{"}.isdisjoint(inside[:begin]) and any(map(tools.knows, _NAMES.findall(inside, 0, begin))):
+            return None  # another call
         # A marker that names the tool is the first line of the call; smolagents writes its code in `<code>`.
         script = opener.strip() == "<code>" or _SCRIPT.match(inside, opened)
         first = named or ["tool_code"] * bool(script)
@@ -183,12 +188,12 @@ def _wrapped(text: str) -> tuple[int, int, int] | None:
         first = 0 if text.startswith(signs[0]) else text.find("\n" + signs[0]) + 1
         inside = text.find("\n", first) + 1
         return (first, inside, last) if 0 < inside < last else None
-    closed = _CLOSED.search(text, max(0, len(text) - WINDOW))
-    # The marker of the same word, if there is one.
-    if closed is None:
+    if (closed := _CLOSED.search(text, max(0, len(text) - WINDOW))) is None:
         return None
-    own = text.find(_OF_END.sub("", closed[0].strip(), count=1), 0, closed.start())
-    opened = _OPENED.match(text, 0, closed.start()) if own < 0 else _OPENS.match(text, own, closed.start())
+    opened = _OPENED.match(text, 0, closed.start())
+    own = -1 if opened else text.find(_OF_END.sub("", closed[0].strip(), count=1), 0, closed.start())
+    if own >= 0 and not _GIVEN.search(text, 0, own):
+        opened = _OPENS.match(text, own, closed.start())
     if opened is None or opened["opens"] == closed[0].rstrip():
         return None
     return opened.start("opens"), opened.end(), closed.start()

@@ -121,7 +121,8 @@ def _read(text: str, start: int, names: Names) -> Read | None:
                 # It is not known whether the value or the call goes on.
                 return None
         if part.key:
-            written = element_as_json(value or "", repairs) if part.value is None else json_quoted(part.value)
+            in_tag = part.value is not None and "<![CDATA[" not in part.value
+            written = json_quoted(value or "") if in_tag else element_as_json(value or "", repairs)
             given.setdefault(part.key, []).append(written)
         if part.tool:
             tool, called = part.tool, part.begin
