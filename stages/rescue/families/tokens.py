@@ -15,7 +15,8 @@ from stages.rescue.described import ARGUMENT_KEYS
 from stages.rescue.families.json_calls import ARGUMENTS_BEGIN, named_call
 from stages.rescue.found import Family, Read
 from stages.rescue.names import LONGEST_NAME, Names, name_before
-from stages.rescue.tags import BAR, GAP, MARKER, OPENS, STEM, STEM_IN, WORDS, before_call, is_of_calls
+from stages.rescue.pycalls import call_list
+from stages.rescue.tags import BAR, GAP, MARKER, OPENS, STEM, STEM_IN, WORDS, before_call, is_of_calls, past_closing
 
 _MARKERS = rf"(?:{MARKER}{GAP}){{1,8}}"
 _HEAD = re.compile(
@@ -23,11 +24,17 @@ _HEAD = re.compile(
     rf"(?:name\s{{0,4}}[:=]\s{{0,4}})?[*`\"']{{0,3}}(?P<name>[\w.:/#!@~-]{{1,{LONGEST_NAME}}}+)[*`\"']{{0,3}}{GAP}"
     rf"(?P<between>(?:(?:(?!</?[\w:.-]{{1,60}}>|<{BAR}{{1,2}}(?:tool_?call[:_])?name{BAR}{{1,2}}>){MARKER}{GAP}(?:[\w-]{{1,60}}+(?=[<\[]))?|```(?:json)?|\w{{1,20}}\s{{0,4}}[:=]|[:=(]){GAP}){{0,6}})(?:json{GAP})?(?:{ARGUMENTS_BEGIN}|\Z)"
 )
+_ONLY_MARKERS = re.compile(_MARKERS)
+_BEGINS_PYTHON = re.compile(r"\[?\s{0,8}[A-Za-z_][\w.-]{0,120}\(")
 _SECTION_BEFORE = re.compile(
     rf"<{BAR}{{1,2}}tool[\u2581_]calls?[\u2581_](?:section_)?begin{BAR}{{1,2}}>[^<]{{0,200}}\Z"
 )
 _ONLY_SECTION = re.compile(rf"[\u2581_]calls[\u2581_]begin{BAR}{{1,2}}>{GAP}\Z")
 _SEPARATOR = re.compile(rf"<{BAR}{{1,2}}tool[\u2581_]sep")
+_STRUCTURE = re.compile(
+    rf"<{BAR}{{1,2}}tool[\u2581_]call[\u2581_]begin{BAR}{{1,2}}>{GAP}(?:(?:function{GAP})?<{BAR}{{1,2}}tool[\u2581_]sep{BAR}{{1,2}}>{GAP})?(?=<)"
+)
+_TOKEN = re.compile(rf"<{BAR}")
 _ARGUMENTS = rf"\[ARGS\]|{OPENS}{BAR}{{0,2}}tool_call_argument_begin{BAR}{{0,2}}>"
 _ARGS = re.compile(rf"(?:{_ARGUMENTS}){GAP}{ARGUMENTS_BEGIN}")
 
@@ -39,7 +46,7 @@ def _named(text: str, start: int, names: Names) -> Read | None:
         return None
     head = _HEAD.match(text, start)
     if head is None:
-        return None
+        return _python(text, start, names) or _headless(text, start)
     name, markers = head["name"], head["markers"] + (head["inner"] or "")
     of_calls = is_of_calls(markers)
     known = names.knows(name)
@@ -63,6 +70,26 @@ def _section(text: str, start: int) -> int:
     section = text.rfind("call", max(0, start - 240), start)
     before = _SECTION_BEFORE.search(text, max(0, section - len("<||tool_")), start) if section >= 0 else None
     return before.start() if before else start
+
+
+def _python(text: str, start: int, names: Names) -> Read | None:
+    """Markers of calls around calls of known tools, written as Python."""
+    markers = _ONLY_MARKERS.match(text, start)
+    if markers is None or not _BEGINS_PYTHON.match(text, markers.end()):
+        return None
+    if not (STEM_IN.search(markers[0]) or _TOKEN.match(markers[0])):
+        return None
+    calls = call_list(text, markers.end(), names)
+    if calls is None or calls.damage or not all(names.knows(claim.name) for claim in calls.claims):
+        return None
+    end = past_closing(text, calls.end)
+    return Read(start=start, end=end, claims=calls.claims, keep="") if end > calls.end else None
+
+
+def _headless(text: str, start: int) -> Read | None:
+    """What begins a call that stands in tags of its own, which their family reads: Step 3."""
+    structure = _STRUCTURE.match(text, start)
+    return Read(start=start, end=structure.end(), keep="") if structure else None
 
 
 def _args(text: str, start: int, names: Names) -> Read | None:
