@@ -19,12 +19,12 @@ _THINK = (
 _CALL_TAG = r"(?i:(?:\w{1,12}:)?(?:tool_?calls?|function_calls?|longcat_tool_call)(?::[\w-]{1,20})?)"
 _OPEN = (
     "\u25c1think\u25b7|"
-    rf"<{_THINK}>|\[(?:THINK|think)\]|<\|START_THINKING\|>|<\|begin_of_thought\|>|<\|channel>thought|"
+    rf"<{_THINK}>|\[(?i:THINK)\]|<\|START_THINKING\|>|<\|begin_of_thought\|>|<\|channel>thought|"
     r"<\|open\|>think<\|sep\|>|<unused94>thought"
 )
 _CLOSE = (
     "\u25c1/think\u25b7|"
-    rf"</{_THINK}>|\[/(?:THINK|think)\]|<\|END_THINKING\|>|<\|end_of_thought\|>|<channel\|>|"
+    rf"</{_THINK}>|\[/(?i:THINK)\]|<\|END_THINKING\|>|<\|end_of_thought\|>|<channel\|>|"
     r"<\|close\|>think<\|sep\|>|<unused95>"
 )
 _ANALYSIS = r"(?:<\|start\|>assistant)?<\|channel\|>analysis<\|message\|>"

@@ -14,11 +14,11 @@ _KEY = re.compile(
 _ITEM = re.compile(r"-(?:[ \t]++|\Z)")
 _BLOCK = re.compile(r"(?P<sign>[|>])[+-]?\Z")
 _TYPED = re.compile(r"-?(?:0|[1-9]\d{0,15})|true|false|null")
-_UNTOLD = 2
-_NESTED = re.compile(r"(?:[\w-]\s{0,4}\.\s{0,4}){8}")
+_UNTOLD = 3
+_NESTED = re.compile(r"^(?:[^=\n.]*\.){8}", re.MULTILINE)
 _MOST_BRACKETS = 200
 """Bounds of TOML: its parser takes quadratic time for dotted keys and recurses for nested values."""
-_UNCLOSED = re.compile(r"^[\w.-]{1,80} ?= ?\"[^\"\n]*$", re.MULTILINE)
+_UNCLOSED = re.compile(r"^[\w.-]{1,80} ?= ?\"[^\"\n]*(?=\n)", re.MULTILINE)
 _DEEPEST = 8
 """Maximum levels of nesting."""
 
@@ -27,7 +27,7 @@ def indented_value(text: str) -> str | None:
     """The mapping or list that the lines are, as JSON; None for any other text, and for a value that was cut off.
 
     Every scalar is a string, because a schema tells better what it is; JSON's own strings, arrays and objects are kept,
-    and integers and booleans in the third level and below, of which few schemas tell.
+    and integers and booleans from the fourth level on, of which few schemas tell.
     """
     lines = _Lines(text.splitlines())
     value = lines.block(0)
@@ -52,7 +52,7 @@ def toml_value(text: str) -> str | None:
     for written in (text, _UNCLOSED.sub(r'\g<0>"', text)):
         try:
             return msgspec.json.encode(tomllib.loads(written, parse_float=str)).decode()
-        except tomllib.TOMLDecodeError:
+        except ValueError:  # or a number of thousands of digits
             pass
     return None
 

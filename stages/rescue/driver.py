@@ -57,6 +57,7 @@ _FENCED = re.compile(
 _NOT_OWN = rf"(?i:{GIVEN_BACK}|{SHOWN}|{_OTHERS})\b"
 _OPENING = rf"(?![<\[]/|\W{{1,3}}{_NOT_OWN})(?P<opens>{MARKER})"
 _GIVEN = re.compile(rf"[<\[]\W{{0,2}}{_NOT_OWN}")
+_NOT_OWN_WORD = re.compile(rf"\b{_NOT_OWN}")
 _OPENS, _OPENED = re.compile(_OPENING), re.compile(_WORDS_BEFORE + _OPENING)
 _OF_END = re.compile(r"/|(?<![a-z])(?:end_|END_)|_(?:end|END)(?![a-z])")
 """What a closing marker has, and the opening one has not."""
@@ -109,9 +110,9 @@ def _in_wrappers(text: str, known: Openers, tools: Names, *, more_than: int) -> 
         begin, opened, closed = wrapped
         opener, closer = inside[begin:opened], inside[closed:].strip()
         named = [*filter(tools.knows, _NAMES.findall(opener))]
-        blocks = [block.rstrip().removesuffix(closer).strip("\n") for block in inside[opened:closed].split(opener)]
-        blocks = [block for block in blocks if block.strip()]
-        if len(named) > 1 or len(blocks) > _MOST_BLOCKS:
+        between = rf"{re.escape(closer)}\s*{re.escape(opener.strip())}"
+        blocks = [block.strip("\n") for block in re.split(between, inside[opened:closed])]
+        if len(named) > 1 or len(blocks) > _MOST_BLOCKS or is_shown(inside, begin, len(inside), 0, torn=False):
             return None
         if not {*"<[{"}.isdisjoint(inside[:begin]) and any(map(tools.knows, _NAMES.findall(inside, 0, begin))):
             return None  # another call
@@ -182,12 +183,17 @@ def _wrapped(text: str) -> tuple[int, int, int] | None:
     """Where the last wrapper begins and what is in it begins and ends, if a text ends with one."""
     if fenced := _FENCED.match(text):
         language = (fenced["language"].lower().split() or [""])[0]
-        return None if language in RESULTS | PAGES | CODE else (fenced.start("opens"), *fenced.span("inside"))
+        shown = language in RESULTS | PAGES | CODE or _NOT_OWN_WORD.match(language)
+        return None if shown else (fenced.start("opens"), *fenced.span("inside"))
     last = len(text) if text.endswith("\n") else text.rfind("\n")
     if signs := _SIGNS.match(text, last + 1):
         first = 0 if text.startswith(signs[0]) else text.find("\n" + signs[0]) + 1
         inside = text.find("\n", first) + 1
-        return (first, inside, last) if 0 < inside < last else None
+        lines = text[first:inside] + text[last:]
+        # Nothing but dashes is around the head of a page.
+        if inside == 0 or not inside < last or not lines.strip("- \n"):
+            return None
+        return None if _GIVEN.search(text, 0, inside) or _NOT_OWN_WORD.search(lines) else (first, inside, last)
     if (closed := _CLOSED.search(text, max(0, len(text) - WINDOW))) is None:
         return None
     opened = _OPENED.match(text, 0, closed.start())

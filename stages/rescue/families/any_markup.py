@@ -18,8 +18,7 @@ from stages.rescue.found import Claim, Family, Read
 from stages.rescue.names import LONGEST_NAME, Names
 from stages.rescue.tags import BAR, IN_BRACKETS, LEFT, RIGHT, STEM_IN
 
-_TEXT = r"\"(?:[^\"\\]|\\.){0,400}+\"|'(?:[^'\\]|\\.){0,400}+'"
-_INSIDE = rf"(?:{IN_BRACKETS[:-1]}\"']{{1,120}}+|(?<=[=:])(?:{_TEXT})|\"[^\"\n]{{0,400}}+\"|'[^'\n]{{0,400}}+'){{1,24}}"
+_INSIDE = rf"(?:{IN_BRACKETS[:-1]}\"']{{1,120}}+|\"[^\"\n]{{0,400}}+\"|'[^'\n]{{0,400}}+'){{1,24}}"
 _MARK = re.compile(
     rf"(?:(?!\((?!\()){LEFT}{{1,3}}+|(?<![^\s>])(?=[^\n<>]{{1,120}}>))(?P<inside>{_INSIDE})"
     rf"(?:{RIGHT}{{1,3}}+|(?<=[\w\"'])(?=\s{{0,8}}<[^\W\d]))"
@@ -28,13 +27,20 @@ _MARK = re.compile(
 _WORD = re.compile(r"[^\W\d][\w.-]{0,120}+")
 _WITH_PREFIX = re.compile(rf"[\w.:{BAR[1:-1]}-]{{1,120}}+")
 _KEY = r"[^\W\d][\w.-]{0,120}+\s?(?:=[=>]|[-:]?=|->|:)\s?"
+_WITHOUT_QUOTES = r"(?P<word>[^\s\"'|,;/]{1,400}+(?:/[^\s\"'|,;/]{1,400}+){0,40}+)"
 _ATTRIBUTE = re.compile(
-    rf"(?P<key>{_KEY})(?:(?P<quote>[\"'])(?P<text>.{{0,400}}?)(?P=quote)(?=[^\w\"']{{0,20}}{_KEY}|\W{{0,20}}\w*\Z)|"
-    r"(?P<word>[^\s\"'|,;/]{1,400}+(?:/[^\s\"'|,;/]{1,400}+){0,40}+))",
+    rf"(?P<key>{_KEY})(?:(?P<quote>[\"'])(?P<text>(?:(?!(?P=quote)).){{0,400}}+)(?P=quote)|{_WITHOUT_QUOTES})",
     re.DOTALL,
 )
-"""A quotation mark ends a value where another attribute follows, or none: a model may not have escaped those in it."""
+_UNESCAPED = re.compile(
+    rf"(?P<key>{_KEY})(?:(?P<quote>[\"'])(?P<text>(?:(?![=:]\s?[\"']|[\"']\s?[=:]).){{0,400}}?)(?P=quote)"
+    rf"(?=[^\w\"']{{0,20}}{_KEY}|\W{{0,20}}\w*\Z)|{_WITHOUT_QUOTES})",
+    re.DOTALL,
+)
+"""A quotation mark ends a value where another attribute follows, or none: the model did not escape those in it."""
 _SIGNS = " \t\r\n-:=>"
+_IN_MARKUP = re.compile(rf"(?:{LEFT}|[\"'=:/])\s?([^\W\d][\w.-]{{0,120}}+)(?=[\"'\s=:>\]}})])")
+"""A word as markup has the name of a parameter."""
 _GIVEN = re.compile(r"[\"'=:]\s?([^\W\d][\w.-]{0,120}+)")
 _PAIR = re.compile(r"(?:\A|[\s&,;|])([^\W\d][\w.-]{0,120}+)\s?[=:]")
 _VALUE = frozenset({"value", "val", "v", "is", "to", "content"})
@@ -43,7 +49,7 @@ _CLOSES = re.compile(
     r"[^\w\"']*?/|\W*(?i:end|close|stop)(?![^\W_])|[\w:.| -]{0,40}(?<![^\W_])(?i:end|close|stop|done)\W*\Z"
 )
 _GAP = re.compile(r"(?:\s|\\n)*+")
-_IN_LINE = re.compile(r"[ \t]*+(?:\n|\Z)")
+_NOTHING_BEHIND = re.compile(r"\s*+\Z")
 _END = re.compile(r"(?:\s|`|\\n)*+\Z")
 _BEFORE = 200  # characters in which the first call begins
 _MOST = 2_000  # marks in a reply; a page has more, and no call does
@@ -87,6 +93,7 @@ def _read(text: str, start: int, names: Names) -> Read | None:
     claims: list[Claim] = []
     repairs = {"any_markup": None}
     given: dict[str, list[str]] = {}
+    values: list[str] = []
     tool, called, end = "", 0, 0
     for part, following in zip_longest(parts, parts[1:]):
         last = following is None or bool(following.tool)
@@ -95,50 +102,59 @@ def _read(text: str, start: int, names: Names) -> Read | None:
         closed = _up_to_own(text, between, part, keys) if part.key and part.value is None else between
         upto = None if last or len(closed) < len(between) else until
         run = _closers(text, [mark for mark in closed if mark.start() >= part.begin], upto, keys)
-        value, end = part.value, run[-1].end() if run else part.begin
+        inner = [mark for mark in between if mark.start() >= part.begin and not _closes(mark, keys)]
+        end = run[-1].end() if run else part.begin
         if upto != until and not last and not _only_marks(text, end, between, until):
             return None  # something else that was given is not understood
-        if part.key and value is None:
-            own = [not part.words.isdisjoint(_WITH_PREFIX.findall(mark["inside"].replace("/", " "))) for mark in run]
-            first = own.index(True) if True in own else 0 if last else len(run) - 1
-            value = text[part.begin : run[first].start() if run else until]
-            value = value if True in own else value.strip()
-            if value.endswith(part.key):  # behind a bracket: its closing mark lost the other one
-                value = re.sub(rf"{LEFT}{{1,3}}[^\w\s]{{0,3}}{re.escape(part.key)}\Z", "", value)
-            if (
-                run
-                and (opened := {*_WORD.findall(run[first]["inside"])})
-                and any(
-                    opened.intersection(_WORD.findall(mark["inside"])) and not _closes(mark, keys)
-                    for mark in between
-                    if part.begin <= mark.start() < run[first].start()
-                )
-            ):
-                # What closes there was opened in the value, which goes on.
-                return None
-            in_line = following and not run and "\n" not in value and text.endswith("\n", part.begin, until)
-            if last and not (in_line or (run and (first < len(run) - 1 or not own[-1] or _END.match(text, end)))):
-                # It is not known whether the value or the call goes on.
-                return None
         if part.key:
-            in_tag = part.value is not None and "<![CDATA[" not in part.value
-            written = json_quoted(value or "") if in_tag else element_as_json(value or "", repairs)
-            given.setdefault(part.key, []).append(written)
+            value = part.value
+            if value is None and (value := _up_to_closer(text, part, run, inner, until=until, last=last)) is None:
+                return None
+            in_tag = part.value is not None and "<![CDATA[" not in value
+            given.setdefault(part.key, []).append(json_quoted(value) if in_tag else element_as_json(value, repairs))
+            values.append(value)
         if part.tool:
             tool, called = part.tool, part.begin
         if last:
             inside = marks[part.mark]["inside"]
-            empty = inside.endswith("/") or (STEM_IN.search(inside) and _IN_LINE.match(text, part.begin))
+            empty = inside.endswith("/") or (STEM_IN.search(inside) and _NOTHING_BEHIND.match(text, part.begin))
             empty = empty or (run and _GAP.fullmatch(text, part.begin, run[0].start()))
-            if not given and not (empty and names.takes_nothing(tool)):
+            left = set(names.parameters(tool)) - given.keys()
+            if not (given or (empty and names.takes_nothing(tool))) or _is_given(left, text[called:until], values):
                 return None
-            arguments = joined_arguments(given)
-            words = {*_WORD.findall(text[called:until])}
-            if any(key in words and key not in arguments for key in names.parameters(tool)):
-                return None  # an argument that is not understood
-            claims.append(Claim(name=tool, arguments=arguments, repairs=tuple(repairs), cost=1))
-            given = {}
+            claims.append(Claim(name=tool, arguments=joined_arguments(given), repairs=tuple(repairs), cost=1))
+            given, values = {}, []
     return Read(start=begin, end=end, claims=tuple(claims), keep="")
+
+
+def _up_to_closer(
+    text: str, part: _Part, run: list[re.Match[str]], inner: list[re.Match[str]], *, until: int, last: bool
+) -> str | None:
+    """The value behind a mark, up to those that close it (`run`); None if it may go on, or the call.
+
+    `inner` are the other marks up to the next part, which begins at `until`, if the part is not the `last` of its call.
+    """
+    own = [not part.words.isdisjoint(_WITH_PREFIX.findall(mark["inside"].replace("/", " "))) for mark in run]
+    first = own.index(True) if True in own else 0 if last else len(run) - 1
+    value = text[part.begin : run[first].start() if run else until]
+    if True not in own:
+        value = value.strip()
+        if value.endswith(part.key):  # behind a bracket: its closing mark lost the other one
+            value = re.sub(rf"{LEFT}{{1,3}}[^\w\s]{{0,3}}{re.escape(part.key)}\Z", "", value)
+    opened = {*_WORD.findall(run[first]["inside"])} if run else set[str]()
+    before = (mark["inside"] for mark in inner if opened and mark.start() < run[first].start())
+    if any(not opened.isdisjoint(_WORD.findall(inside)) for inside in before):
+        return None  # what closes there was opened in the value
+    if not last or (not run and until < len(text) and "\n" not in value and text[until - 1] == "\n"):
+        return value
+    return value if run and (first < len(run) - 1 or not own[-1] or _END.match(text, run[-1].end())) else None
+
+
+def _is_given(keys: Collection[str], call: str, values: list[str]) -> bool:
+    """Whether the call has one of these parameters in its markup, beside its values: it is not understood."""
+    for value in filter(None, values if keys else ()):
+        call = call.replace(value, " ", 1)
+    return bool(keys) and not {*_IN_MARKUP.findall(call)}.isdisjoint(keys)
 
 
 def _is_known(word: str, names: Names) -> bool:
@@ -204,7 +220,9 @@ def _parts(text: str, marks: list[re.Match[str]], names: Names) -> Iterator[_Par
         behind = text[end : following.start() if following else len(text)]
         behind = behind.replace("\\n", " ").strip(" \t\r\n*`\"'")
         words = _WORD.findall(inside)
-        attributes = {one["key"].rstrip(_SIGNS): _value(one) for one in _ATTRIBUTE.finditer(inside)}
+        unescaped = '"' in inside and '"' in _ATTRIBUTE.sub("", inside)
+        pattern = _UNESCAPED if unescaped else _ATTRIBUTE
+        attributes = {one["key"].rstrip(_SIGNS): _value(one) for one in pattern.finditer(inside)}
         key = next((value for value in attributes.values() if value in known), "")
         key = key or next((word for word in words if word in known and word not in attributes), "")
         # Among other words, as in `[Note: do not f]`, a name names no call; in quotes or as a value it does.

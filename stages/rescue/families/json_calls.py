@@ -53,13 +53,13 @@ _NAME_LINE = re.compile(
     r"(?P<name>[A-Za-z_][\w.-]{0,100})[*`:]{0,4}[ \t]{0,4}\r?\n\s{0,4}\Z",
     re.MULTILINE,
 )
-_GOES_ON = re.compile(r"\s*+(?:\Z|[<\[]|```|[*=#-]{3}|[*]{0,2}\w{1,20}[*]{0,2}[:>])")
+_GOES_ON = re.compile(r"\s*+(?:\Z|<|```|[*=#-]{3}|[*]{0,2}\w{1,20}[*]{0,2}[:>])")
 """The end of the reply, markup, a rule, or another label."""
 _LABEL = r"[^\W\d][\w -]{1,30}"
 _IN_BRACKETS = rf"(?:(?!\(){LEFT}{{1,2}}{_LABEL}{RIGHT}{{1,2}})"
 _LABELS = re.compile(
     rf"^(?:[*\[(#=-]{{0,5}} ?{_LABEL}(?:\([\w-]{{1,40}}\))?[*]{{0,2}}[:\uff1a>=][*]{{0,2}}[ \t]{{0,4}}|"
-    rf"#{{1,5}} ?{_LABEL}\n{{1,2}}|{_IN_BRACKETS}[ \t]{{1,4}})"
+    rf"#{{1,5}} ?{_LABEL}\n{{1,2}})"
     r"[`*\"]{0,2}(?P<name>[A-Za-z_][\w.:-]{0,100})[`*\"\])]{0,2}[ \t]{0,4}[*#=-]{0,5}\n{1,2}"
     rf"(?:[*]{{0,2}}{_LABEL}[*]{{0,2}}[:\uff1a>=][*]{{0,2}}|#{{1,5}} ?{_LABEL}\n|{_IN_BRACKETS})\s{{0,4}}\Z",
     re.MULTILINE,

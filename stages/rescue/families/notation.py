@@ -47,6 +47,7 @@ _CLOSING = re.compile(r"[^\w\s]*+(?:[A-Z_]++[^\w\s]*+)?\Z")
 _ARROWS = re.compile(r"<-|[-=]>")
 _BEGUN = re.compile(r"(?:\s[-:@/|]{1,3}\s?|[,;&|]\s?(?=\w))(\w*)\Z")
 """What separates a value from the next, and the key of that one as far as it was written."""
+_SIGN_OF_CALLS = re.compile(r"[^\w\s:.]")
 _LABEL_ALONE = re.compile(r"[^\W\d_]{1,20}[:>] ?")
 """A label of any word, where the name of the tool is all that follows in its line."""
 _FRAME = re.compile(r"\s*([^\w\s()\[\]{}<>*$/-]{1,3})(?=\w)")
@@ -156,7 +157,8 @@ def _call(text: str, name: re.Match[str], names: Names) -> tuple[Claim, int] | N
     """The call of that name, and where it ends."""
     if names.takes_nothing(name[0]):
         before, behind = text[: name.start()].rpartition("\n")[2], text[name.end() :].partition("\n")[0]
-        nothing = STEM_IN.search(before) and not _WORD.search(behind)
+        marked = STEM_IN.search(before) and (_SIGN_OF_CALLS.search(before) or before.isupper())
+        nothing = marked and not _WORD.search(behind)
         return (Claim(name=name[0], arguments="{}", repairs=("notation",), cost=1), name.end()) if nothing else None
     known = {parameter.lower(): parameter for parameter in names.parameters(name[0])}
     arguments = [*_arguments(text, name.end(), known)] if known else []

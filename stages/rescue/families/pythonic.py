@@ -14,7 +14,7 @@ _TOOL_CODE = re.compile(r"\s*+tool_code[ \t]*+\n")
 _NAME_BEFORE = re.compile(rf"[\s`]*(?:[A-Za-z_]\w{{0,60}}\s?=\s?)?(?:print\(|await\s)?{CALLED}\s?")
 _LEADING = re.compile(r"[\s`]*+")
 _REST_OF_REPLY = re.compile(r"[\s`;\])]*(?:<(?:[|/]|bot_end)[^>]{0,40}>\s*+)*+\Z")
-_FENCE = re.compile(rf"(?:```|~~~)[ \t]*+((?P<of_calls>\w{{0,20}}?{STEM}\w{{0,20}})|python3?|py|code|)[ \t\r]*+\n\s*+")
+_FENCE = re.compile(r"(?:```|~~~)[ \t]*+(tool_code|tool_calls?|python3?|py|code|)[ \t\r]*+\n\s*+")
 _AGENT_CODE = re.compile(r"^Code:\s*\Z", re.MULTILINE)
 """Before the fence of smolagents' CodeAgent, which assigns what it calls to names, and prints them."""
 _FENCE_END = re.compile(r"\s*+(?:```|~~~|`{0,2}\s*+\Z)")
@@ -99,7 +99,7 @@ def _marked_line(text: str, start: int, names: Names) -> Read | None:
 def python_fence(text: str, start: int, names: Names) -> Read | None:
     """A fence that is calls from end to end."""
     fence = _FENCE.match(text, start)
-    script = fence is not None and (fence["of_calls"] or _AGENT_CODE.search(text, max(0, start - 20), start))
+    script = fence is not None and (fence[1] == "tool_code" or _AGENT_CODE.search(text, max(0, start - 20), start))
     calls = call_list(text, fence.end(), names, script=bool(script)) if fence else None
     closing = _FENCE_END.match(text, calls.end) if calls else None
     if calls is None:

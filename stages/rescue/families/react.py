@@ -5,8 +5,7 @@ import re
 from msgspec.structs import replace
 
 from stages.repair.damaged_json import BrokenJson, FoundJson
-from stages.repair.indented import indented_value
-from stages.repair.json_text import json_at, json_quoted, object_members
+from stages.repair.json_text import json_at, json_quoted
 from stages.rescue.families.json_calls import ARGUMENTS_BEGIN, CUT_OFF, UNREADABLE, named_call, torn_call
 from stages.rescue.families.lines import lines_call
 from stages.rescue.found import Claim, Family, Read
@@ -114,11 +113,6 @@ def _no_object(text: str, start: int, at: tuple[int, int], name: str, names: Nam
     # Under other labels than ReAct's `Action` it may be the description of a function: `Input: a shell command`.
     action, alone = "action" in text[start:position].lower(), len(parameters) == 1
     written = text[position:end].strip()
-    lines = indented_value(text[position:end].strip("\n")) if ":" in line else None
-    given = object_members(lines) if lines else None
-    if lines and given and given.keys() <= set(parameters):
-        claim = Claim(name=name, arguments=lines, repairs=("lines",), cost=1)
-        return Read(start=start, end=_end(text, end), claims=(claim,), keep="")
     if line and (alone or (parameters and action and not nothing and _ONE_VALUE.fullmatch(written))):
         value = json_quoted(_unwrapped(written))
         cost = int(not (alone and action))

@@ -141,7 +141,8 @@ def pairs() -> Grammar:
 
 _OWN_KEY = re.compile(
     rf"{GAP}<(?:(?P<word>{PARAMETER})=[\"']?(?P<bare>[^\"'>]{{1,100}}+)[\"']?|(?P<tag>[A-Za-z_][\w.-]{{0,100}})"
-    r"(?:\s+(?:name|key)=[\"']?(?P<key>[^\"'>]{1,100}+)[\"']?)?(?:\s+type=[\"']\w{1,20}[\"'])?)>"
+    r"(?:\s+(?:name|key)=[\"']?(?P<key>[^\"'>]{1,100}+)(?:[\"'](?:\s+type=[\"']\w{1,20}[\"'])?)?|"
+    r"(?P<typed>\s+type=[\"']\w{1,20}[\"']))?)>"
 )
 """An element that is an argument. After `=` alone stands a key in a parameter's tag, and in any other tag its value."""
 _OWN_KEYS = ("key", "bare", "tag")
@@ -188,10 +189,18 @@ def own_tags(text: str, body: int, tags: tuple[str, ...], known: tuple[str, ...]
     return Grammar(
         key=_NAMED_KEY if in_pairs else _OWN_KEY,
         keys=_OWN_KEYS,
+        value=_of_own_tag,
         value_end=value_end,
         end=end,
         escaped=True,
     )
+
+
+def _of_own_tag(written: str, typed: str, repairs: dict[str, None]) -> str:
+    """A value as JSON; beside a type it may be a description of the parameter."""
+    if typed:
+        repairs["typed_element"] = None
+    return element_as_json(written, repairs)
 
 
 _KEY_CLOSED = re.compile(_PAIR_KEY_END)
