@@ -198,7 +198,8 @@ def _wrapped(text: str) -> tuple[int, int, int] | None:
         return None
     opened = _OPENED.match(text, 0, closed.start())
     own = -1 if opened else text.find(_OF_END.sub("", closed[0].strip(), count=1), 0, closed.start())
-    if own >= 0 and not _GIVEN.search(text, 0, own):
+    begins_line = own == 0 or text[own - 1 : own] == "\n"
+    if own >= 0 and begins_line and not _GIVEN.search(text, 0, own):
         opened = _OPENS.match(text, own, closed.start())
     if opened is None or opened["opens"] == closed[0].rstrip():
         return None

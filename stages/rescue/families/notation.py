@@ -83,10 +83,12 @@ def _read(text: str, start: int, names: Names) -> Read | None:
     found = _NAME.finditer(text, start) if len(text) <= _MOST and text.count("```") % 2 == 0 else iter(())
     for name in islice((one for one in found if one[0] in names.known), _TRIES):
         begin = text.rfind("\n", start, name.start()) + 1
-        label = text.startswith("\n", name.end()) and _LABEL_ALONE.fullmatch(text, begin, name.start())
+        line = text[start:begin].rstrip().rpartition("\n")[2]
+        # Below dashes are the labels of a page.
+        label = text.startswith("\n", name.end()) and not line.startswith("---")
+        label = label and _LABEL_ALONE.fullmatch(text, begin, name.start()) is not None
         if not label and not _is_mark(text[begin : name.start()]):
             continue
-        line = text[start:begin].rstrip().rpartition("\n")[2]
         if line.endswith((":", "\uff1a")) and not STEM_IN.search(line + text[begin : name.start()]):
             return None  # the sentence before it shows it
         claims: list[Claim] = []
