@@ -49,15 +49,10 @@ def deliver(state: State, outcome: Outcome) -> Result[State, Halt]:
     them into the prompt. Raises ValueError for an outcome of another effect than the awaited one.
     """
     match state.phase:
-        case Awaiting() as phase:
-            ledger = replace(state.ledger, effects=state.ledger.effects + 1)
-            return _answered(replace(state, ledger=ledger), phase, outcome)
-        case phase:
-            raise ValueError(f"nothing is awaited in the phase {type(phase).__name__}")
-
-
-def _answered(state: State, phase: Awaiting, outcome: Outcome) -> Result[State, Halt]:
-    effect = phase.effect
+        case Awaiting(effect=effect) as phase:
+            state = state.note(effects=state.ledger.effects + 1)
+        case other:
+            raise ValueError(f"nothing is awaited in the phase {type(other).__name__}")
     match outcome:
         case Replied() if isinstance(effect, Send):
             return Success(_replied(state, phase, outcome))

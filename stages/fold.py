@@ -5,7 +5,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from stages.halt import Halt
-from stages.message import Assistant, History, Kind, Message, User
+from stages.message import Assistant, History, Kind, User
 from stages.options import checked
 from stages.pipeline import Stage, on
 from stages.state import Folded, Ready, State
@@ -39,12 +39,9 @@ def _thinking(history: History, policy: Literal["keep-last", "full"]) -> History
 
     It must be text, because no wire sends the field `reasoning`; for the same reason, `none` need not remove anything.
     """
-    thoughts = [i for i, m in enumerate(history) if isinstance(m, Assistant) and m.reasoning]
-    shown = frozenset(thoughts if policy == "full" else thoughts[-1:])
-    return tuple(_aloud(m) if i in shown else m for i, m in enumerate(history))
-
-
-def _aloud(message: Message) -> Message:
-    if not isinstance(message, Assistant) or message.sealed:
-        return message  # the server gets sealed reasoning back anyway
-    return replace(message, reasoning="", text="\n\n".join(filter(None, (message.reasoning, message.text))))
+    view = [*history]
+    thoughts = [(i, m) for i, m in enumerate(history) if isinstance(m, Assistant) and m.reasoning]
+    for place, said in thoughts if policy == "full" else thoughts[-1:]:
+        if not said.sealed:  # the server gets sealed reasoning back anyway
+            view[place] = replace(said, reasoning="", text="\n\n".join(filter(None, (said.reasoning, said.text))))
+    return tuple(view)

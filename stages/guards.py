@@ -70,7 +70,6 @@ from stages.schema.canonical_json import canonical
 from stages.schema.value import Json
 from stages.seen import (
     everything_given,
-    given_latest_first,
     is_own,
     is_source,
     named_values,
@@ -369,7 +368,7 @@ def _instead(bound: Grounded, value: Json, state: State, *, optional: bool) -> t
     """
     alike = dict[tuple[Json, str], None]()
     named = dict[tuple[Json, str], None]()
-    for one in given_latest_first(state):
+    for one in reversed(everything_given(state)):
         if not one.tool or not is_source(one, bound):
             continue
         known = [(n, leaf) for n, leaf in values_given_by(one) if n or leaf is not one.text]
@@ -417,7 +416,7 @@ def _unseen(tool: ToolSpec, call: ToolCall, state: State) -> tuple[Unseen, ...]:
         Unseen(argument=name, value=_json(value))
         for name, value in values.items()
         if (parts := _parts(value))
-        and not (again and _worked_out(value))
+        and not (again and (isinstance(value, int | float) or _NUMERIC.compiled.fullmatch(str(value))))
         and not _is_listed(tool, name, value)
         and len(unseen_values(parts, Grounded(argument=name), state)) == len(parts)
     )
@@ -443,12 +442,8 @@ def _parts(value: Json) -> list[Json]:
 _WORD = LazyPattern(r"[^\W_]+")
 
 
-def _worked_out(value: Json) -> bool:
-    """Whether the value may be derived from given ones: a number, a date, a time."""
-    return isinstance(value, int | float) or (isinstance(value, str) and _NUMERIC.compiled.fullmatch(value) is not None)
-
-
 _NUMERIC = LazyPattern(r"[\d\s:./,+TZ-]{1,40}(?: ?[ap]\.?m\.?)?", re.IGNORECASE)
+"""A number, a date or a time."""
 
 
 def _is_listed(tool: ToolSpec, name: str, value: Json) -> bool:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stages._later import LazyPattern
-from stages.message import Assistant, History, Kind, Message, Status, Tool, ToolCall, User, messages_with_calls
+from stages.message import Assistant, Kind, Message, Status, Tool, ToolCall, User, messages_with_calls
 from stages.repair.decoding import decode_or
 from stages.schema.value import MAX_DEPTH, Json
 from stages.state import Cleared, Evidence, Indexed, State
@@ -231,16 +231,14 @@ def is_own(bound: Grounded, name: str, tool: str) -> bool:
     if not wanted:
         return not given and tool in bound.sources
     said = name_words(tool) if name else name_words(tool)[-1:]  # list_room_tags lists no rooms
-    return wanted == given or (not given and not _forms(wanted[-1]).isdisjoint(said))
+    word = wanted[-1]
+    forms = {word, f"{word}s", f"{word}es", f"{word.removesuffix('y')}ies"}
+    return wanted == given or (not given and not forms.isdisjoint(said))
 
 
 def name_words(name: str) -> list[str]:
     """The words of a name in lower case: order and id, for `orderId` and `order_id`."""
     return [word.lower() for word in _NAME_PART.compiled.findall(name)]
-
-
-def _forms(word: str) -> frozenset[str]:
-    return frozenset((word, f"{word}s", f"{word}es", f"{word.removesuffix('y')}ies"))
 
 
 # Sources: the texts that the model was given by the user and by tools, and the values of a call that none contains.
@@ -295,8 +293,10 @@ def _showing(value: Json, state: State, read: _Read) -> Iterator[Given]:
     history, cut = state.history, state.cleared
     opening = next((place for place, m in enumerate(history) if isinstance(m, Assistant)), len(history))
     for place in _places(value, history, opening, state.memo.shown, read):
-        near = history[_with_their_calls(history, place) : place + 1]
-        *_, (message, call) = messages_with_calls(near)
+        start = place
+        while start and isinstance(history[start], Tool):
+            start -= 1  # to the reply with the call
+        *_, (message, call) = messages_with_calls(history[start : place + 1])
         if given := _given(message, call, recalled=not cut):
             yield given
     yield from (_given_before(cut[place]) for place in _places(value, cut, 0, state.memo.cut_shown, read))
@@ -375,7 +375,9 @@ def _is_echo(value: Json, given: Given) -> bool:
 
 def everything_given(state: State) -> tuple[Given, ...]:
     """All texts that the model was given: those cut by compaction, then those in the history."""
-    return (*_cleared(state), *texts_given(state.history, recalled=not state.cleared))
+    cut = (_given_before(entry) for entry in state.cleared if entry.status not in _FORGES_WORDS)
+    here = (_given(message, call, recalled=not state.cleared) for message, call in messages_with_calls(state.history))
+    return (*cut, *filter(None, here))
 
 
 _FORGES_WORDS: frozenset[Status] = frozenset({"not_run", "in_doubt"})
@@ -385,43 +387,16 @@ _MOST_VALUES = 1000
 """Maximum values of an argument that are looked for, since each is looked for in each result."""
 
 
-def given_latest_first(state: State) -> Iterator[Given]:
-    """All texts that the model was given, the latest first; each is read when it is needed."""
-    history, end = state.history, len(state.history)
-    while end:
-        start = _with_their_calls(history, end - 1)
-        yield from reversed(tuple(texts_given(history[start:end], recalled=not state.cleared)))
-        end = start
-    yield from reversed(_cleared(state))
-
-
-def _with_their_calls(history: History, start: int) -> int:
-    """The latest position up to `start` from which each answer has its call."""
-    while 0 < start < len(history) and isinstance(history[start], Tool):
-        start -= 1
-    return start
-
-
-def _cleared(state: State) -> tuple[Given, ...]:
-    """The texts cut by compaction."""
-    return tuple(_given_before(entry) for entry in state.cleared if entry.status not in _FORGES_WORDS)
-
-
 def _given_before(cut: Cleared) -> Given:
     return Given(tool=cut.name, text=cut.text, echo=tuple(leaves(cut.arguments)))
 
 
-def texts_given(history: History, *, recalled: bool) -> Iterator[Given]:
-    """The texts that the model was given in these messages.
+def _given(message: Message, call: ToolCall | None, *, recalled: bool) -> Given | None:
+    """The text that the message gives the model; None if it gives none.
 
     `recalled` includes what a recall has read again: only needed without the record, which has it with its original
     call.
     """
-    found = (_given(message, call, recalled=recalled) for message, call in messages_with_calls(history))
-    return (given for given in found if given)
-
-
-def _given(message: Message, call: ToolCall | None, *, recalled: bool) -> Given | None:
     match message:
         case User(kind=Kind.USER_INPUT | Kind.REMEMBERED, text=text):
             return Given(tool="", text=text)

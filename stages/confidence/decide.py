@@ -131,13 +131,19 @@ def ask_again(when: WhenUnsure, names: Mapping[str, str]) -> Stage:
         head, tail = decode(_fields, bytes(phase.request.head)), decode(_fields, bytes(phase.request.tail))
         match _step(when, escalation):
             case ThinkFirst(tokens=tokens) if escalation.asks == "thought":
-                head = _shorter(head, names.get("max_tokens", "max_tokens"), tokens)
+                name = names.get("max_tokens", "max_tokens")
+                known = msgspec.json.decode(head.get(name, b"null"), type=int | None)
+                head = {field: value for field, value in head.items() if field not in ("logprobs", "top_logprobs")}
+                head[name] = _raw(tokens if known is None else min(known, tokens))
                 tail = {field: value for field, value in tail.items() if field not in (*CONSTRAINTS, "tool_choice")}
             case Vote(temperature=temperature):
-                head = _varied(head, escalation, names, temperature)
+                named, seed = names.get("temperature", "temperature"), names.get("seed", "seed")
+                head |= {named: _raw(temperature)} if named else {}
+                if seed in head:
+                    head[seed] = _raw(msgspec.json.decode(head[seed], type=int) + len(escalation.votes))
             case _:
                 return state
-        request = replace(phase.request, head=_written(head), tail=_written(tail))
+        request = replace(phase.request, head=_raw(head), tail=_raw(tail))
         return state.to(replace(phase, request=request))
 
     return stage
@@ -148,26 +154,8 @@ def _step(when: WhenUnsure, escalation: Escalation) -> UnsureStep | None:
     return when.steps[escalation.step] if escalation.step < len(when.steps) else None
 
 
-def _shorter(head: _Fields, name: str, tokens: int) -> _Fields:
-    known = msgspec.json.decode(head.get(name, b"null"), type=int | None)
-    fewer = {name: _raw(tokens if known is None else min(known, tokens))}
-    return {field: value for field, value in head.items() if field not in ("logprobs", "top_logprobs")} | fewer
-
-
-def _varied(head: _Fields, escalation: Escalation, names: Mapping[str, str], temperature: float) -> _Fields:
-    named, seed = names.get("temperature", "temperature"), names.get("seed", "seed")
-    varied = {**head, **({named: _raw(temperature)} if named else {})}
-    if seed in head:
-        varied[seed] = _raw(msgspec.json.decode(head[seed], type=int) + len(escalation.votes))
-    return varied
-
-
-def _raw(value: float) -> Raw:
+def _raw(value: float | _Fields) -> Raw:
     return Raw(msgspec.json.encode(value))
-
-
-def _written(fields: _Fields) -> Raw:
-    return Raw(msgspec.json.encode(fields))
 
 
 # Settling: calls that the model is sure of pass; the others are decided again, by a person, or not at all.

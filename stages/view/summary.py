@@ -100,11 +100,12 @@ def _answers(history: History) -> int:
 
 def _replaced(old: History) -> list[Span]:
     """The spans that a summary replaces: everything that may be cut, and an earlier summary, which it covers."""
-    return [(start, end) for start, end in exchanges(old) if _replaceable(old[start:end])]
-
-
-def _replaceable(part: History) -> bool:
-    return not any(map(is_protected, part)) or (isinstance(part[0], User) and part[0].kind is Kind.SUMMARY)
+    return [
+        (start, end)
+        for start, end in exchanges(old)
+        if not any(map(is_protected, old[start:end]))
+        or (isinstance(first := old[start], User) and first.kind is Kind.SUMMARY)
+    ]
 
 
 def _taken(old: History) -> History:
