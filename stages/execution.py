@@ -204,19 +204,21 @@ def result_text(result: CallResult) -> str:
         case Succeeded(text=text):
             return text
         case Unresolved(message=message):
-            return nudges.unresolved(message)
+            return f"[ToolResolutionError] {message}"
         case Failed(counted=False, message=message):
-            return nudges.tool_failed(message)
+            stop = "." if message[-1:].isalnum() else ""  # authors of exceptions often leave it out
+            return f"[ToolFailed] {message}{stop} Do not repeat this call; adapt your plan."
         case Failed(error=error, message=message):
-            return nudges.tool_raised(error, message)
+            return f"[ToolError] {error}: {message}"
         case NotRun(reason=reason):
-            return nudges.not_run(reason)
+            return f"[NotRun] {reason}"
         case Refused(text=text):
             return text
         case InDoubt(reason=reason):
-            return nudges.doubtful(reason)
+            return f"[InDoubt] {reason}"
         case Paused(asks=asks):
-            return nudges.not_run(nudges.paused(asks.question))
+            question = nudges.quote(asks.question, 2000)
+            return f"[NotRun] It asked the user: {question} The user has not answered."
         case _:
             assert_never(result)
 

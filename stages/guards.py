@@ -69,6 +69,7 @@ from stages.schema import Check, Misfit, checker
 from stages.schema.canonical_json import canonical
 from stages.schema.value import Json
 from stages.seen import (
+    encoded,
     everything_given,
     is_own,
     is_source,
@@ -345,11 +346,11 @@ def _ungrounded(rules: Rules, state: State, tool: ToolSpec, made_up: _MadeUp) ->
     waits = unknown_outcome(tool, state.ledger) is not None
     optional = tool.optional
     values = tuple(
-        Unseen(argument=b.argument, value=_json(value), sources=b.sources, optional=b.argument in optional)
+        Unseen(argument=b.argument, value=encoded(value), sources=b.sources, optional=b.argument in optional)
         for b, value in made_up
     )
     seen = tuple(
-        Seen(name=b.argument, value=_json(value), tool=source)
+        Seen(name=b.argument, value=encoded(value), tool=source)
         for b, v in made_up
         if not waits
         for value, source in _instead(b, v, state, optional=b.argument in optional)
@@ -382,10 +383,6 @@ def _instead(bound: Grounded, value: Json, state: State, *, optional: bool) -> t
     return tuple(named or ({} if optional else alike))[:_PROPOSED_VALUES]
 
 
-def _json(value: Json) -> str:
-    return msgspec.json.encode(value).decode()
-
-
 # Unseen values: no write without any rule of its own with a value that nobody gave.
 
 
@@ -413,7 +410,7 @@ def _unseen(tool: ToolSpec, call: ToolCall, state: State) -> tuple[Unseen, ...]:
     )
     again = canonical(call.arguments) in map(canonical, refused)
     return tuple(
-        Unseen(argument=name, value=_json(value))
+        Unseen(argument=name, value=encoded(value))
         for name, value in values.items()
         if (parts := _parts(value))
         and not (again and (isinstance(value, int | float) or _NUMERIC.compiled.fullmatch(str(value))))
@@ -450,7 +447,7 @@ def _is_listed(tool: ToolSpec, name: str, value: Json) -> bool:
     """Whether the argument's schema lists the value, or has it as a default; what it refers to may do so."""
     schema = bytes(tool.properties.get(name, b"{}")).decode()
     listed = (leaf for key, leaf in named_values(schema) if key in _LISTING)
-    return '"$ref"' in schema or canonical(_json(value)) in (canonical(_json(one)) for one in listed)
+    return '"$ref"' in schema or canonical(encoded(value)) in (canonical(encoded(one)) for one in listed)
 
 
 _LISTING = ("enum", "const", "default")
@@ -585,7 +582,7 @@ def _problems(tool: ToolSpec, arguments: str, state: State, checks: _Checks) -> 
             case Incalculable(problem=problem):
                 found.append(NoCalculation(argument=name, text=text, problem=problem))
             case Calculation(result=result):
-                fit = checks[tool.name, name](_json({name: as_json_number(result)}))
+                fit = checks[tool.name, name](encoded({name: as_json_number(result)}))
                 problems = fit.problems if isinstance(fit, Misfit) else ()
                 found += [WrongResult(argument=name, text=text, expected=p.expected, found=p.found) for p in problems]
     return tuple(found)
@@ -601,7 +598,7 @@ def _miscalculated(rules: Rules, state: State, tool: ToolSpec, problems: tuple[M
         for name, leaf in values_given_by(one)
         if name and isinstance(leaf, int | float) and not isinstance(leaf, bool)
     )
-    seen = tuple(Seen(name=name, value=_json(value), tool=source) for name, value, source in [*numbers][-_SHOWN:])
+    seen = tuple(Seen(name=name, value=encoded(value), tool=source) for name, value, source in [*numbers][-_SHOWN:])
     others = () if seen else tuple(other.name for other in offered_tools(rules, state) if other.name != tool.name)
     return Miscalculated(problems=problems, seen=seen, others=others)
 

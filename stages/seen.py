@@ -266,7 +266,7 @@ def ungrounded_values(tool: ToolSpec, arguments: str, state: State) -> tuple[tup
     """The arguments of a call that must have been seen and were not, with their values."""
     values = msgspec.json.decode(arguments, type=dict[str, msgspec.Raw])
     wanted = [(g, msgspec.json.decode(values[g.argument])) for g in tool.grounded if g.argument in values]
-    return tuple((bound, value) for bound, value in wanted if unseen_values([*leaves(_encoded(value))], bound, state))
+    return tuple((bound, value) for bound, value in wanted if unseen_values([*leaves(encoded(value))], bound, state))
 
 
 def unseen_values(values: list[Json], bound: Grounded, state: State) -> list[Json]:
@@ -351,8 +351,8 @@ def is_source(given: Given, bound: Grounded) -> bool:
 
 def echoed(given: Given) -> Evidence:
     """The evidence in the answered call: each value, and all of them as one text."""
-    together = " ".join(value if isinstance(value, str) else _encoded(value) for value in given.echo)
-    return evidence((*map(_encoded, given.echo), f"· {together}"))
+    together = " ".join(value if isinstance(value, str) else encoded(value) for value in given.echo)
+    return evidence((*map(encoded, given.echo), f"· {together}"))
 
 
 def values_given_by(given: Given) -> Iterator[tuple[str, Json]]:
@@ -408,5 +408,6 @@ def _given(message: Message, call: ToolCall | None, *, recalled: bool) -> Given 
             return None
 
 
-def _encoded(value: Json) -> str:
+def encoded(value: Json) -> str:
+    """The value as JSON text."""
     return msgspec.json.encode(value).decode()

@@ -44,15 +44,7 @@ _KINDS: tuple[tuple[bytes | range, int], ...] = (
 )
 
 
-def _weights() -> bytes:
-    weights = bytearray(b"\x01" * 256)
-    for members, weight in _KINDS:
-        for byte in members:
-            weights[byte] = weight
-    return bytes(weights)
-
-
-WEIGHTS = _weights()
+WEIGHTS = bytes(next((weight for members, weight in _KINDS if byte in members), 1) for byte in range(256))
 SUM_CHUNK = 4096
 """Bytes that are summed at a time: with weights up to 15 the sum stays below 65,521, the limit of Adler-32."""
 

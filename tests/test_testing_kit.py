@@ -34,7 +34,6 @@ from forge.testing import (
 from forge.testing.strategies import GRAMMARS, PHASES, call_text
 from stages import Stage, on, pipeline
 from stages.compaction import Compacted, CompactionResult, Compactor, ContextBudget, NoCompact, TieredCompact, estimate
-from stages.guards import prerequisites, required_steps
 from stages.halt import CannotFit
 from stages.message import Assistant, History, Kind, Message, System, Tool, ToolCall, User
 from stages.objection import Custom, Guard, Objection, Stop, Verdict
@@ -348,13 +347,6 @@ def test_a_wrong_guard_is_told_which_law_it_breaks(law: str, guard: Guard, says:
 
 def test_every_law_of_guards_is_broken_above() -> None:
     assert {law for law, _, _ in BROKEN_GUARDS} == {"ask_guard", *(law.__name__ for law in GUARD_LAWS)}
-
-
-@pytest.mark.parametrize("make", [required_steps, prerequisites])
-def test_the_guards_of_forge_keep_the_laws(make: Callable[..., Guard]) -> None:
-    rules = Desk().workflow.rules
-    fitting = st.sampled_from(['{"what":"a"}', '{"what":"b","text":"t"}', "{}"])
-    assert_guard_laws(make(rules), tools=[tool.name for tool in rules.tools], arguments=fitting, max_examples=15)
 
 
 def test_a_guard_about_one_tool_is_only_tested_if_that_tool_is_called() -> None:

@@ -27,7 +27,7 @@ from stages.effect import NeedsInput
 from stages.halt import Halt, Unsure
 from stages.kept import Kept
 from stages.message import Assistant, Kind, ToolCall, User
-from stages.nudges import call_after_thinking, think_before_calling
+from stages.nudges import CALL_AFTER_THINKING, THINK_BEFORE_CALLING
 from stages.pipeline import Stage, on
 from stages.reasoning import split_reasoning
 from stages.repair.decoding import decode
@@ -318,8 +318,8 @@ def think_first() -> Stage:
         escalation = open_escalation(state)
         if escalation is None or phase.summary or not (escalation.asks == "thought" or escalation.thought):
             return state
-        notes = [User(text=think_before_calling(), kind=Kind.THINK_FIRST)]
-        shown = (Assistant(text=escalation.thought), User(text=call_after_thinking(), kind=Kind.THINK_FIRST))
+        notes = [User(text=THINK_BEFORE_CALLING, kind=Kind.THINK_FIRST)]
+        shown = (Assistant(text=escalation.thought), User(text=CALL_AFTER_THINKING, kind=Kind.THINK_FIRST))
         said = (*phase.notes, *notes, *(shown if escalation.asks != "thought" else ()))
         return state.to(replace(phase, notes=said))
 

@@ -1,15 +1,11 @@
 """Batches: which calls of one reply run, what a refused one does to the others, and arguments that are no values."""
 
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
 
 from forge import Workflow, run_sync, tool
 from forge.interpreters.scripted import Line, Scripted, call, calls
-from forge.testing import assert_answered, assert_guard_laws
-from stages.guards import no_placeholders
+from forge.testing import assert_answered
 from stages.message import Assistant, Tool, User
-from stages.options import OptionError
 from stages.rules import Calls
 from stages.state import State
 from stages.wire.target import Mode
@@ -161,20 +157,3 @@ def test_a_placeholder_is_corrected_and_never_run() -> None:
     state = ran(desk, call("look", what="<what>"), LOOK, FINISH)
     assert told(state)[0].startswith("[Placeholder] look was not run: what is '<what>', which stands for a value")
     assert desk.log == ["look a", "finish"]
-
-
-def test_the_laws_of_guards() -> None:
-    arguments = st.sampled_from(['{"what":"<what>"}', '{"what":"C-204"}', '{"what":["<result>"]}', "{}"])
-    assert_guard_laws(
-        no_placeholders(Desk().workflow.rules),
-        tools=["look", "fail"],
-        arguments=arguments,
-        max_examples=settings().max_examples // 3,
-    )
-
-
-def test_wrong_options_are_refused_all_at_once() -> None:
-    with pytest.raises(OptionError) as caught:
-        Calls(batch="some", on_violation="block")  # type: ignore[arg-type]  # on purpose
-    assert "Calls: batch is 'some'; it must be one of auto, all, first, independent" in caught.value.problems
-    assert "Calls: on_violation is 'block'; it must be one of block_all, block_call" in caught.value.problems

@@ -8,7 +8,7 @@ from forge.interpreters.scripted import Scripted, call, calls
 from forge.testing import assert_answered
 from forge.workflow.workflow import Context
 from stages import fold
-from stages.fold import FailedAttempts, Reasoning
+from stages.fold import FailedAttempts, Reasoning, collapsed
 from stages.message import Assistant, History, Kind, Status, System, Tool, ToolCall, User
 from stages.state import Folded, State
 from tests.flows import Desk
@@ -57,11 +57,17 @@ RAISED = used("look", 1, "failed")
         (used("look", 1, "in_doubt"), used("look", 2), False),
         (used("look", 1, "not_run"), used("look", 2), False),
         (used("look", 1), used("look", 2), False),
+        (used("look", 1), used("look", 2, "failed"), False),
     ],
 )
 def test_an_attempt_is_left_out_once_a_success_made_it_worthless(attempt: History, then: History, gone: bool) -> None:
     expected = GOAL + then if gone else GOAL + attempt + then
     assert view(GOAL + attempt + then) == expected
+
+
+def test_once_the_run_is_over_corrections_are_of_no_use_and_errors_still_are() -> None:
+    assert collapsed(GOAL + REFUSED, over=True) == GOAL
+    assert collapsed(GOAL + RAISED, over=True) == GOAL + RAISED
 
 
 def test_what_is_pinned_is_shown_whatever_became_of_it() -> None:

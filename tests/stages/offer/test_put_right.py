@@ -9,7 +9,6 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from stages.message import Assistant, Kind, Status, System, Tool, ToolCall
-from stages.nudges import unresolved
 from stages.offer import needed_text, put_right, with_enum
 from stages.state import Ledger, State, Success
 from stages.tool import Calculated, Grounded, ToolEffect, ToolSpec
@@ -31,7 +30,9 @@ def failed(
     state = State(history=(System(text="Help."),), ledger=Ledger(turn=len(made), progress=progress))
     for turn, (value, text) in enumerate(made, 1):
         call = ToolCall(id=f"{turn}", name="look", arguments=json.dumps({"what": value}))
-        answer = Tool(call_id=call.id, name="look", text=unresolved(text), status=status, kind=kind, turn=turn)
+        answer = Tool(
+            call_id=call.id, name="look", text=f"[ToolResolutionError] {text}", status=status, kind=kind, turn=turn
+        )
         state = state.say(Assistant(calls=(call,), turn=turn), answer)
     return state
 

@@ -4,16 +4,14 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
 from forge import Finished, ToolDef, Workflow, run_sync, tool
 from forge.errors import DefinitionError, explain
 from forge.interpreters.scripted import Line, Scripted, call, calls
-from forge.testing import assert_guard_laws
 from stages.effect import Reply
-from stages.guards import order
 from stages.halt import DeadEnd
 from stages.message import Tool, ToolCall
 from stages.order import Change, Each, Use, current_successes, judged_by, obstacle, underused_tools
@@ -231,13 +229,6 @@ def test_wrong_rules_are_refused_all_at_once() -> None:
         "order of finish: it ends the run, so it cannot have to be called before the end",
         "order: two tools are forced at step 2",
     }
-
-
-def test_the_laws_of_guards() -> None:
-    rules = Desk(
-        order=[Use(tool="look", at_most=1, consecutive=False), Use(tool="write", after=("look",))]
-    ).workflow.rules
-    assert_guard_laws(order(rules), max_examples=settings().max_examples // 3)
 
 
 def done(*names: str | tuple[str, str]) -> tuple[Success, ...]:
