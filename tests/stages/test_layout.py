@@ -18,6 +18,7 @@ SHARED = {
     "reading/toolset": "reading/test_replies.py",
     "schema/canonical_json": "../property/test_canonical_laws.py",
     "schema/coercion": "schema/check/test_check.py",
+    "tool": "../scripts/test_recovery.py",
     "validate": "../scripts/test_loop.py",
     "wire/sampling": "../backends/test_sampling.py",
     "wire/server/decoding": "wire/openai/chat_server/test_chat_server.py",

@@ -103,9 +103,3 @@ def test_a_batch_counts_once_in_each_count_that_it_names(objections: list[Object
     after = with_mistakes(ledger, objections)
     grown = {counter: mistake_count(after, counter) - mistake_count(ledger, counter) for counter in COUNTERS}
     assert grown == {counter: int(counter in named) for counter in COUNTERS}
-
-
-@given(st.from_type(Custom))
-def test_a_guard_of_ones_own_says_where_it_counts(wrong: Custom) -> None:
-    mistake = mistake_of(wrong)
-    assert (mistake.counter, mistake.kind, mistake.name, mistake.mark) == (wrong.counter, wrong.kind, None, None)
