@@ -99,6 +99,17 @@ def test_a_tool_that_raised_is_not_taken_for_one_that_succeeded() -> None:
     assert any(isinstance(m, Assistant) and m.text == "Hm." for m in result.unwrap().state.history)
 
 
+@pytest.mark.parametrize(
+    ("policy", "texts"),
+    [("none", ["a", "b"]), ("keep-last", ["a", "Two.\n\nb"]), ("full", ["One.\n\na", "Two.\n\nb"])],
+)
+def test_which_thoughts_are_shown_again(policy: Reasoning, texts: list[str]) -> None:
+    thoughts = (Assistant(text="a", reasoning="One."), Assistant(text="b", reasoning="Two."))
+    assert [m.text for m in view(thoughts, policy)] == texts
+    sealed = (Assistant(text="c", reasoning="Three.", sealed="signed"),)
+    assert view(sealed, policy) == sealed, "the server gets it back anyway"
+
+
 @given(histories())
 def test_a_collapsed_view_is_valid_and_in_order(history: History) -> None:
     shown = view(history)

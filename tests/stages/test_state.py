@@ -26,6 +26,12 @@ def test_what_is_no_message_is_not_said(strange: object) -> None:
         State(history=()).say(strange)  # type: ignore[arg-type]  # that is what is tried
 
 
+def test_a_guard_asks_what_has_succeeded_by_the_name_of_the_tool() -> None:
+    state = State(history=()).note(successes=(Success(name="check_limit", arguments="{}"),))
+    assert state.succeeded("check_limit")
+    assert not state.succeeded("check")
+
+
 @given(histories(), st.data())
 def test_what_a_request_has_shown_is_not_measured_again_and_the_sum_is_the_same(
     history: History, data: st.DataObject
