@@ -366,7 +366,13 @@ def refuse_unknown(
     unknown = [name for name in given if name not in known]
     if not unknown:
         return
-    inner = {field: (name, kind) for name, kind in _groups(hints()) for field in kind.__struct_fields__}
+    groups: list[tuple[str, type[Struct]]] = [
+        (name, kind)
+        for name, hint in hints().items()
+        for kind in _kinds(hint)
+        if isinstance(kind, type) and issubclass(kind, Options)
+    ]
+    inner = {field: (name, kind) for name, kind in groups for field in kind.__struct_fields__}
     moved: dict[tuple[str, str], list[str]] = {}
     for name in unknown:
         if name in inner:
@@ -382,14 +388,6 @@ def refuse_unknown(
             sentences.append(f"there is no option {name!r}{listed}{question}")
             listed = ""
     raise TypeError("; ".join(sentences))
-
-
-def _groups(hints: Mapping[str, Hint]) -> Iterator[tuple[str, type[Struct]]]:
-    """The options that are themselves groups of options."""
-    for name, hint in hints.items():
-        for kind in _kinds(hint):
-            if isinstance(kind, type) and issubclass(kind, Options):
-                yield name, kind
 
 
 # Functions and Structs that check their own options.

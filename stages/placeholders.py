@@ -76,7 +76,8 @@ def _stands_for(text: str, name: str, tools: Mapping[str, ToolSpec]) -> bool:
         named = any(_words(one) <= words for one in (name, *tools))
         return named or not words.isdisjoint(_SPEAKS_OF_RESULTS)
     # Most values are no placeholders, which a look at the first word shows quickly.
-    if _first_word(name) in plain.lower() and _words(plain) - _AROUND == _words(name):
+    first = _WORD.compiled.search(name.lower())
+    if (first is None or first[0] in plain.lower()) and _words(plain) - _AROUND == _words(name):
         return True
     if not any(map(plain.__contains__, tools)):
         return False
@@ -91,11 +92,6 @@ def _says_only_where_it_is(plain: str, name: str, tools: Mapping[str, ToolSpec])
         return False
     left = words - _SPEAKS_OF_RESULTS - _AROUND - _LINKS - _words(name)
     return any(left <= _words(tool) for tool in tools if tool in plain)
-
-
-def _first_word(text: str) -> str:
-    word = _WORD.compiled.search(text.lower())
-    return word[0] if word else ""
 
 
 def _words(text: str) -> frozenset[str]:

@@ -49,12 +49,6 @@ def _unjoined(wanted: str) -> str:
     return wanted.strip(_JOINING) or wanted
 
 
-def _has_the_words_of(said: Evidence, text: str) -> bool:
-    """Whether all words of the text occur, in any order: `Smith, John` has those of `John Smith`."""
-    words = {*_WORD.compiled.findall(normalized(text))}
-    return bool(words) and words <= {*_WORD.compiled.findall(said.words)}
-
-
 _WORD = LazyPattern(r"\w+")
 
 
@@ -370,7 +364,11 @@ def _is_echo(value: Json, given: Given) -> bool:
     if not given.echo:
         return False
     echo = echoed(given)
-    return shows(echo, value) or (isinstance(value, str) and _has_the_words_of(echo, value))
+    if shows(echo, value):
+        return True
+    # In any order: `Smith, John` has the words of `John Smith`.
+    words = {*_WORD.compiled.findall(normalized(value))} if isinstance(value, str) else set()
+    return bool(words) and words <= {*_WORD.compiled.findall(echo.words)}
 
 
 def everything_given(state: State) -> tuple[Given, ...]:

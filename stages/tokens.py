@@ -113,15 +113,10 @@ def calibrated(rate: float, last: Report, new: Report, history: int) -> tuple[fl
         return rate, new
     if new.tokens < last.tokens:
         return rate, last
-    return _followed(rate, more, new.tokens - last.tokens), new
-
-
-def _followed(rate: float, characters: int, tokens: int) -> float:
-    """The rate after `characters` more took `tokens` more."""
-    if not characters:
-        return rate
-    seen = min(_HIGHEST, max(_LOWEST, tokens / characters))
-    return rate + (1 if seen > rate else _FALL) * (seen - rate) * characters / (characters + _STEADY)
+    if not more:
+        return rate, new
+    seen = min(_HIGHEST, max(_LOWEST, (new.tokens - last.tokens) / more))
+    return rate + (1 if seen > rate else _FALL) * (seen - rate) * more / (more + _STEADY), new
 
 
 def rate_of(tokens: int, characters: int) -> float:

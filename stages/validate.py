@@ -79,7 +79,7 @@ def validate(
             return asking
         reading = sifted.reading
         if not reading.calls:
-            return (_only_repeats if sifted.repeated else _no_call)(sifted, phase.reply, rules, say)
+            return _no_call(sifted, phase.reply, rules, say)
         if all(judged.name == RESPOND for judged in reading.calls) and may_have_meant_a_call(rules, state):
             return _asked_to_act(sifted.state, say, rules)
         ledger = sifted.state.ledger
@@ -127,15 +127,20 @@ def _sifting(rules: Rules, target: Target, tools: Toolset) -> Callable[[State, R
 
 
 def _no_call(sifted: Sifted, reply: Reply, rules: Rules, say: Say) -> State | Halt:
+    """The end of the run, or a correction, after a reply without a call, or whose calls only repeat what was shown."""
     state, reading = sifted.state, sifted.reading
-    spoken = bool(reading.said.text.strip())
-    if reading.damage is None and spoken and welcomes_words(rules, state.ledger):
+    allowed, spoken = _allowed(state, rules), bool(reading.said.text.strip())
+    wrong: NoCall = BareText(allowed=allowed, damage=reading.damage)
+    if sifted.repeated:
+        # With words around them, it is a text that quotes calls, and so an answer; calls alone are a mistake.
+        if not reading.alone and welcomes_words(rules, state.ledger):
+            return _said(sifted, reply, reading.whole, rules, say)
+        wrong = OnlyRepeats(repeats=sifted.repeated, allowed=allowed)
+    elif reading.damage is None and spoken and welcomes_words(rules, state.ledger):
         if may_have_meant_a_call(rules, state):
             return _asked_to_act(state, say, rules)
         return _said(sifted, reply, reading.said.text, rules, say)
-    allowed = _allowed(state, rules)
-    wrong: NoCall = BareText(allowed=allowed, damage=reading.damage)
-    if reply.finish == "length":
+    elif reply.finish == "length":
         wrong = CutOff(allowed=allowed)
     elif reading.damage is None and not spoken:
         wrong = Empty(allowed=allowed)
@@ -204,18 +209,6 @@ def _asked_to_act(state: State, say: Say, rules: Rules) -> State:
     text = say(state, Objection(wrong=NothingDone(allowed=_allowed(state, rules))))
     asked = state.note(asked_to_act=state.ledger.turn)
     return asked.say(User(text=text, kind=Kind.RETRY_NUDGE, turn=state.ledger.turn)).to(Ready())
-
-
-def _only_repeats(sifted: Sifted, reply: Reply, rules: Rules, say: Say) -> State | Halt:
-    """The end of the run, or a mistake, after a reply whose calls only repeat what the model was shown.
-
-    With words around them, it is a text that quotes calls, and so an answer; calls alone are a mistake.
-    """
-    state, reading = sifted.state, sifted.reading
-    if not reading.alone and welcomes_words(rules, state.ledger):
-        return _said(sifted, reply, reading.whole, rules, say)
-    wrong = OnlyRepeats(repeats=sifted.repeated, allowed=_allowed(state, rules))
-    return _nudged(sifted, reply, wrong, rules, say)
 
 
 def _allowed(state: State, rules: Rules) -> tuple[str, ...]:

@@ -243,7 +243,9 @@ def _judged(
     if (least is None and (larger or not when.below)) or (least is not None and least >= when.below):
         return _settled(state, phase, sure)
     first = 0 if escalation is None else escalation.step + 1
+    thought = escalation.thought if escalation else ""
     for number, step in enumerate(when.steps[first:], start=first):
+        begun = Escalation(step=number, length=len(state.history), thought=thought)
         match step:
             case StopRun():
                 call = min(phase.calls, key=lambda call: sure.get(call.id, 0.0))
@@ -251,11 +253,16 @@ def _judged(
             case AskPerson():
                 asked = question_about(phase.calls, DOUBTS.get(state).measured)
                 return _undecided(state).say(Assistant(text=asked.question)).to(Done(outcome=asked))
-            case ThinkFirst() | Vote() | AskLarger():
-                if _affordable(state, when, _cost(step)):
-                    return _again(state, _begun(step, number, len(state.history), phase, escalation))
+            case ThinkFirst():
+                calls, begun = 2, replace(begun, asks="thought", thought="")
+            case Vote(samples=samples):
+                calls, begun = samples - 1, replace(begun, votes=(replace(phase, asked=Asked()),))
+            case AskLarger():
+                calls, begun = 1, replace(begun, asks="larger")
             case _:
                 assert_never(step)
+        if _affordable(state, when, calls):
+            return _again(state, begun)
     return _settled(state, phase, sure)
 
 
@@ -267,36 +274,8 @@ def _undecided(state: State) -> State:
     return DOUBTS.put(state, Doubts(calls=DOUBTS.get(state).calls))
 
 
-def _cost(step: ThinkFirst | Vote | AskLarger) -> int:
-    """The number of further model calls that the step takes."""
-    match step:
-        case ThinkFirst():
-            return 2
-        case Vote(samples=samples):
-            return samples - 1
-        case AskLarger():
-            return 1
-        case _:
-            assert_never(step)
-
-
 def _affordable(state: State, when: WhenUnsure, calls: int) -> bool:
     return DOUBTS.get(state).calls + calls <= when.max_calls and calls <= state.ledger.budget.calls
-
-
-def _begun(
-    step: ThinkFirst | Vote | AskLarger, number: int, length: int, phase: Vetted, before: Escalation | None
-) -> Escalation:
-    begun = Escalation(step=number, length=length, thought=before.thought if before else "")
-    match step:
-        case ThinkFirst():
-            return replace(begun, asks="thought", thought="")
-        case Vote():
-            return replace(begun, votes=(replace(phase, asked=Asked()),))
-        case AskLarger():
-            return replace(begun, asks="larger")
-        case _:
-            assert_never(step)
 
 
 def _again(state: State, escalation: Escalation) -> State:
