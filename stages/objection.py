@@ -552,7 +552,7 @@ def marked(objection: Objection, text: str) -> str:
     return f"[{mark}] {text}" if mark else text
 
 
-def render_beside(name: str, first: Objection) -> str:
+def _render_beside(name: str, first: Objection) -> str:
     """The text for a call that was not run because its batch was refused; `first` is the reason."""
     if isinstance(first.wrong, StepsPending):
         return (
@@ -791,7 +791,7 @@ def refusals(
     return tuple(
         _answer(call, mine, "\n".join(map(say, mine)))
         if (mine := against.get(call.id))
-        else _answer(call, objections, render_beside(call.name, objections[0]))
+        else _answer(call, objections, _render_beside(call.name, objections[0]))
         for call in calls
         if whole or call.id in against
     )

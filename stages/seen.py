@@ -33,7 +33,7 @@ def shows(said: Evidence, value: Json) -> bool:
         case None | bool():
             return True
         case int() | float():
-            return decimal_of(value) in said.numbers
+            return _decimal_of(value) in said.numbers
         case str():
             wanted = normalized(value)
             occurs = not wanted or _occurs(_unjoined(wanted), said.words)
@@ -63,7 +63,7 @@ def evidence(texts: Iterable[str]) -> Evidence:
                 words.append(said)
                 numbers.update(_numbers_in(said))
             elif isinstance(leaf, int | float) and not isinstance(leaf, bool):
-                numbers.add(decimal_of(leaf))
+                numbers.add(_decimal_of(leaf))
     return Evidence(numbers=frozenset(numbers), words="\n".join(words))
 
 
@@ -193,7 +193,7 @@ def _readings(chunk: str) -> set[Decimal]:
     return {Decimal(sign + text) for text in found}
 
 
-def decimal_of(number: float) -> Decimal:
+def _decimal_of(number: float) -> Decimal:
     """The number as it is written in JSON."""
     return Decimal(number) if isinstance(number, int) else Decimal(repr(number))
 
@@ -210,7 +210,7 @@ def look(value: str) -> str:
 
 def is_id(name: str) -> bool:
     """Whether an argument, or a member of a result, is called an id or a list of them."""
-    return name_words(name)[-1:] in (["id"], ["ids"])
+    return _name_words(name)[-1:] in (["id"], ["ids"])
 
 
 def is_own(bound: Grounded, name: str, tool: str) -> bool:
@@ -221,16 +221,16 @@ def is_own(bound: Grounded, name: str, tool: str) -> bool:
     """
     if not is_id(bound.argument) or (name and not is_id(name)):
         return name == bound.argument
-    wanted, given = name_words(bound.argument)[:-1], name_words(name)[:-1]
+    wanted, given = _name_words(bound.argument)[:-1], _name_words(name)[:-1]
     if not wanted:
         return not given and tool in bound.sources
-    said = name_words(tool) if name else name_words(tool)[-1:]  # list_room_tags lists no rooms
+    said = _name_words(tool) if name else _name_words(tool)[-1:]  # list_room_tags lists no rooms
     word = wanted[-1]
     forms = {word, f"{word}s", f"{word}es", f"{word.removesuffix('y')}ies"}
     return wanted == given or (not given and not forms.isdisjoint(said))
 
 
-def name_words(name: str) -> list[str]:
+def _name_words(name: str) -> list[str]:
     """The words of a name in lower case: order and id, for `orderId` and `order_id`."""
     return [word.lower() for word in _NAME_PART.compiled.findall(name)]
 
@@ -302,7 +302,7 @@ def _places(value: Json, texts: tuple[Message | Cleared, ...], first: int, index
     What the memo does not have is read when its turn comes: a long history is rarely read whole.
     """
     text = normalized(value) if isinstance(value, str) else ""
-    words, numbers = _unjoined(text), {decimal_of(value)} if isinstance(value, int | float) else _readings(text)
+    words, numbers = _unjoined(text), {_decimal_of(value)} if isinstance(value, int | float) else _readings(text)
     longest = "" if numbers else max(words.split(), key=len, default="")
     known = index.known(texts)
     for place in chain(range(first), reversed(range(first, len(texts)))):

@@ -420,7 +420,7 @@ class Indexed(Struct, Generic[_T], frozen=True, kw_only=True, gc=False):
 
     def known(self, items: tuple[object, ...], key: str = "") -> tuple[_T, ...]:
         """The values of those items that were read; none of another tuple, or for another key."""
-        known = known_items(items, len(self.values), self.last) if key == self.key else 0
+        known = _known_items(items, len(self.values), self.last) if key == self.key else 0
         return self.values if known else ()
 
     def extended(self, items: tuple[_S, ...], read: Callable[[_S, _T | None], _T], key: str = "") -> Self:
@@ -434,7 +434,7 @@ class Indexed(Struct, Generic[_T], frozen=True, kw_only=True, gc=False):
         return replace(self, values=tuple(values), last=items[-1] if items else None, key=key)
 
 
-def known_items(items: tuple[object, ...], length: int, last: object) -> int:
+def _known_items(items: tuple[object, ...], length: int, last: object) -> int:
     """`length` if the items begin with as many that ended in `last`, else 0."""
     return length if 0 < length <= len(items) and items[length - 1] is last else 0
 
@@ -584,7 +584,7 @@ class State(Struct, frozen=True, kw_only=True, gc=False):
         length, last = self.prompt.length, self.memo.last
         if last is None:
             return length if length <= len(self.history) else 0
-        return known_items(self.history, length, last)
+        return _known_items(self.history, length, last)
 
     def reshape(self, history: History) -> Self:
         """The same run with a history that does not just add messages; it is measured anew."""

@@ -91,7 +91,7 @@ _SUGGESTED = 8
 """Maximum number of suggestions in a question: a tool may have hundreds of possible values."""
 
 
-def question_about(calls: tuple[ToolCall, ...], measured: Mapping[str, MeasuredCall]) -> NeedsInput:
+def _question_about(calls: tuple[ToolCall, ...], measured: Mapping[str, MeasuredCall]) -> NeedsInput:
     """The question which tool or value is meant, about the least probable choice; the chosen one is suggested first.
 
     If no choice is known, it asks whether the calls are meant.
@@ -251,7 +251,7 @@ def _judged(
                 call = min(phase.calls, key=lambda call: sure.get(call.id, 0.0))
                 return Unsure(tool=call.name, arguments=call.arguments, confidence=least, below=when.below)
             case AskPerson():
-                asked = question_about(phase.calls, DOUBTS.get(state).measured)
+                asked = _question_about(phase.calls, DOUBTS.get(state).measured)
                 return _undecided(state).say(Assistant(text=asked.question)).to(Done(outcome=asked))
             case ThinkFirst():
                 calls, begun = 2, replace(begun, asks="thought", thought="")
