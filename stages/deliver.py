@@ -72,7 +72,8 @@ def deliver(state: State, outcome: Outcome) -> Result[State, Halt]:
         case Approved() | Rejected() if isinstance(effect, Ask) and outcome.digest == effect.digest:
             return Success(_decided(state, _with_answer(phase.batch, effect), effect, outcome))
         case Settled() if isinstance(effect, Ask) and effect.in_doubt and outcome.digest == effect.digest:
-            ledger, executed = settled_outcome(state.ledger, _with_answer(phase.batch, effect), effect, outcome)
+            batch = _with_answer(phase.batch, effect)
+            ledger, executed = settled_outcome(state.ledger, batch, effect.call, effect.in_doubt, outcome)
             return Success(replace(state, ledger=ledger, phase=executed))
         case Unanswered() if isinstance(effect, Ask) and outcome.digest == effect.digest:
             call, unsure, reason = effect.call, effect.in_doubt, outcome.reason

@@ -340,16 +340,15 @@ def unknown_outcomes_after(
     return before
 
 
-def settled_outcome(ledger: Ledger, batch: Batch, ask: Ask, found: Settled) -> tuple[Ledger, Executed]:
-    """The ledger and the phase once a person has found out whether the call took effect.
+def settled_outcome(
+    ledger: Ledger, batch: Batch, call: ToolCall, unsure: UnknownCall, found: Settled
+) -> tuple[Ledger, Executed]:
+    """The ledger and the phase once a person has found out whether the call `unsure` took effect.
 
-    If it did, it counts as a success. Its result answers the call that was asked about if both are the same; a
+    If it did, it counts as a success. Its result answers `call`, which was asked about, if both are the same; a
     different call is not run, because the model chose it without knowing. If it did not take effect, the call
     runs; if its tool needs approval, a person is asked first, because an approval is for one attempt.
     """
-    unsure = ask.in_doubt
-    if unsure is None:
-        raise ValueError("no call had an unknown outcome")
     ledger = replace(ledger, in_doubt=tuple(known for known in ledger.in_doubt if known.id != unsure.id))
     if not found.happened:
         not_happened = NotRun(call_id=unsure.id, reason=nudges.did_not_happen(unsure.name))
@@ -358,9 +357,9 @@ def settled_outcome(ledger: Ledger, batch: Batch, ask: Ask, found: Settled) -> t
     happened = Succeeded(call_id=unsure.id, text=nudges.happened(found.result), value=Raw(value))
     cleared = _instead(batch, happened)
     earlier = cleared is batch
-    if earlier and call_digest(unsure) == call_digest(ask.call):
-        return ledger, Executed(batch=batch.with_results(replace(happened, call_id=ask.call.id)))
-    unrun = NotRun(call_id=ask.call.id, reason=nudges.happened_before(ask.call.name, unsure.arguments))
+    if earlier and call_digest(unsure) == call_digest(call):
+        return ledger, Executed(batch=batch.with_results(replace(happened, call_id=call.id)))
+    unrun = NotRun(call_id=call.id, reason=nudges.happened_before(call.name, unsure.arguments))
     return ledger, Executed(batch=cleared.with_results(unrun), settled=(unsure, happened) if earlier else None)
 
 

@@ -239,20 +239,6 @@ CompletionCheck = CheckOfArguments | CheckOfResults
 """Either of them; the parameters tell which."""
 
 
-def problem_with(
-    check: CheckOfResults, arguments: str, calculating: ToolSpec | None, past: tuple[PastCall, ...]
-) -> str | None:
-    """What the check finds wrong with a call of these arguments; None if nothing.
-
-    `calculating` is the call's tool if that has calculated arguments; the check is given their results.
-    """
-    try:
-        worked_out = with_results(arguments, calculating) if calculating else arguments
-    except ValueError as error:
-        return f"{error}."
-    return check(_decoded_arguments(worked_out), past)
-
-
 def sees_results(check: CompletionCheck) -> TypeGuard[CheckOfResults]:
     """Whether the check also takes the past calls."""
     return not _of_arguments(check) and unfit_function(check, "arguments", "results") is None
@@ -262,7 +248,7 @@ def _of_arguments(check: CompletionCheck) -> TypeGuard[CheckOfArguments]:
     return unfit_function(check, "arguments") is None
 
 
-def of_both(check: CompletionCheck) -> CheckOfResults:
+def _of_both(check: CompletionCheck) -> CheckOfResults:
     """The check as a function of both. Raises TypeError for other parameters."""
     if _of_arguments(check):
         of_one = check
@@ -292,14 +278,11 @@ def past_calls(state: State) -> tuple[PastCall, ...]:
 
 
 def _past_call(tool: str, arguments: str, result: str) -> PastCall:
-    return PastCall(tool=tool, arguments=MappingProxyType(_decoded_arguments(arguments)), result=value_of(result))
+    given = MappingProxyType(_argument_values.decode(arguments))
+    return PastCall(tool=tool, arguments=given, result=value_of(result))
 
 
 _argument_values: msgspec.json.Decoder[dict[str, object]] = msgspec.json.Decoder(dict[str, object])
-
-
-def _decoded_arguments(text: str) -> dict[str, object]:
-    return _argument_values.decode(text)
 
 
 def completion(checks: Mapping[str, CompletionCheck], tools: tuple[ToolSpec, ...] = ()) -> Guard:
@@ -309,13 +292,21 @@ def completion(checks: Mapping[str, CompletionCheck], tools: tuple[ToolSpec, ...
     parameters.
     """
     calculating = {tool.name: tool for tool in tools if tool.calculated}
-    both = {name: of_both(check) for name, check in checks.items()}
+    both = {name: _of_both(check) for name, check in checks.items()}
     wanted = {name for name, check in checks.items() if sees_results(check)}
+
+    def problem_with(call: ToolCall, past: tuple[PastCall, ...]) -> str | None:
+        tool = calculating.get(call.name)
+        try:
+            arguments = with_results(call.arguments, tool) if tool else call.arguments
+        except ValueError as error:
+            return f"{error}."
+        return both[call.name](_argument_values.decode(arguments), past)
 
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
         checked = [call for call in calls if call.name in both]
         past = past_calls(state) if any(call.name in wanted for call in checked) else ()
-        problems = ((c, problem_with(both[c.name], c.arguments, calculating.get(c.name), past)) for c in checked)
+        problems = ((call, problem_with(call, past)) for call in checked)
         return [Objection(call=call, wrong=Incomplete(problem=problem)) for call, problem in problems if problem]
 
     return guard

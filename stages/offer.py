@@ -79,13 +79,8 @@ def offer(rules: Rules, state: State) -> Offer:
 def _newly_held(before: Offer, after: Offer, by: str) -> tuple[Held, ...]:
     """The tools that only the offer before has, and those of which only some calls are left."""
     left = {tool.name: tool for tool in after.tools}
-    gone = [Held(tool=tool.name, by=by) for tool in before.tools if tool.name not in left]
-    fewer = [
-        Held(tool=tool.name, by=by, values=True)
-        for tool in before.tools
-        if tool.name in left and left[tool.name] != tool
-    ]
-    return (*gone, *fewer)
+    changed = (tool.name for tool in before.tools if left.get(tool.name) != tool)
+    return tuple(Held(tool=name, by=by, values=name in left) for name in changed)
 
 
 def offered_tools(rules: Rules, state: State) -> tuple[ToolSpec, ...]:

@@ -22,18 +22,16 @@ from stages.guards import (
     no_echoes,
     no_placeholders,
     no_unseen_values,
-    of_both,
     order,
     past_calls,
     prerequisites,
-    problem_with,
     repetition,
     required_steps,
     tool_calls,
 )
 from stages.halt import BudgetSpent
 from stages.message import Assistant, History, Kind, System, Tool, ToolCall, UnknownCall, User
-from stages.objection import Guard, NeedsDecision, Objection, Stop, Verdict, render
+from stages.objection import Guard, Incomplete, NeedsDecision, Objection, Stop, Verdict, render
 from stages.order import Use
 from stages.rules import Limits, Rules
 from stages.state import Cleared, Ledger, State, Success
@@ -249,6 +247,8 @@ def test_a_check_is_given_what_a_calculation_comes_to() -> None:
     def check(arguments: dict[str, object]) -> str | None:
         return None if arguments["amount"] == 5 else f"{arguments['amount']} is wrong."
 
-    assert problem_with(of_both(check), '{"amount":"2 + 3"}', pay, ()) is None
-    assert problem_with(of_both(check), '{"amount":"2 + 4"}', pay, ()) == "6 is wrong."
-    assert "cannot be worked out" in (problem_with(of_both(check), '{"amount":"2 / 0"}', pay, ()) or "")
+    guard = completion({"pay": check}, (pay,))
+    calls = tuple(made("pay", f'{{"amount":"{text}"}}') for text in ("2 + 3", "2 + 4", "2 / 0"))
+    fine, wrong, unknown = (refused(guard(State(history=()), (call,))) for call in calls)
+    assert (fine, wrong) == ([], [Objection(call=calls[1], wrong=Incomplete(problem="6 is wrong."))])
+    assert "cannot be worked out" in render(unknown[0])
