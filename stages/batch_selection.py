@@ -14,9 +14,7 @@ from stages.tool import ToolSpec
 
 
 def kept_calls(rules: Rules, state: State, calls: tuple[ToolCall, ...]) -> tuple[tuple[ToolCall, ...], str]:
-    """The calls of a reply that run now, and a note to the model about the others; empty if all run."""
-    if len(calls) == 1:
-        return calls, ""
+    """Which of several calls of a reply run now, and a note to the model about the others; empty if all run."""
     policy = rules.calls.batch
     if policy == "first" or (policy == "auto" and state.asked.mode == "prompted"):
         return calls[:1], nudges.only_the_first(calls[0].name, [call.name for call in calls[1:]])

@@ -29,7 +29,7 @@ from stages.seen import leaves
 from stages.state import Edited, Ready, State, Vetted
 
 _Keep = Callable[[State, tuple[ToolCall, ...]], tuple[tuple[ToolCall, ...], str]]
-"""Which calls of a reply run now, and a note to the model about the others (`batch_selection.kept_calls`)."""
+"""Which of several calls of a reply run now, and a note to the model about the others (`kept_calls`)."""
 
 
 @checked

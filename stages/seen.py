@@ -1,6 +1,5 @@
 """Seen: which values a run was shown, and which of them a call may use."""
 
-import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
@@ -198,14 +197,9 @@ def _decimal_of(number: float) -> Decimal:
     return Decimal(number) if isinstance(number, int) else Decimal(repr(number))
 
 
-# Ids: what looks like one, and which arguments and members are named as ids.
+# Ids: which arguments and members are named as ids.
 
 _NAME_PART = LazyPattern(r"[A-Z]?[a-z0-9]+|[A-Z]+")
-
-
-def look(value: str) -> str:
-    """The pattern of a value, with each run of letters or digits as one: what ids of one kind have in common."""
-    return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "0", value))
 
 
 def is_id(name: str) -> bool:
