@@ -14,6 +14,7 @@ from forge.interpreters.scripted import Line, Scripted, call, calls
 from stages.effect import Reply
 from stages.halt import DeadEnd
 from stages.message import Tool, ToolCall
+from stages.offer import offer
 from stages.order import (
     Change,
     Each,
@@ -27,7 +28,7 @@ from stages.order import (
 )
 from stages.progress import success_of
 from stages.rules import Calls, Limits, OnViolation, legal_tools, pending
-from stages.state import Ledger, Listed, State, Success
+from stages.state import Held, Ledger, Listed, State, Success
 from stages.tool import ToolEffect
 from stages.wire.target import Mode
 from tests.flows import Desk
@@ -146,10 +147,12 @@ def propose(flat_id: str) -> str:
 EACH = Use(tool="get_flat", each_of=Each(tool="list_flats", argument="flat_id"))
 
 
+FLATS = Workflow("flats", tools=[list_flats, get_flat, propose], terminal_tool="propose", order=[EACH])
+
+
 def flats(mode: Mode, *script: Line) -> tuple[Scripted, Finished[object]]:
-    workflow = Workflow("flats", tools=[list_flats, get_flat, propose], terminal_tool="propose", order=[EACH])
     model = Scripted(script, mode=mode)
-    return model, run_sync(workflow, "Propose a flat.", backend=model).unwrap()
+    return model, run_sync(FLATS, "Propose a flat.", backend=model).unwrap()
 
 
 def test_each_listed_value_is_called_before_the_end() -> None:
@@ -176,6 +179,12 @@ def test_where_forge_decides_what_may_be_written_only_what_is_left_is_offered() 
 def listing_of(result: str) -> Success:
     call = ToolCall(id="c", name="list_flats", arguments="{}")
     return success_of(call, result, 1, judged_by((EACH,), call, result))
+
+
+def test_a_tool_that_is_limited_to_the_values_left_is_said_to_be_offered_with_fewer() -> None:
+    ledger = Ledger(successes=(listing_of('["F-1"]'),))
+    limited = Held(tool="get_flat", by="one_by_one", values=True)
+    assert offer(FLATS.rules, State(history=(), ledger=ledger)).held == (limited,)
 
 
 def test_a_list_with_nothing_in_it_leaves_nothing_to_call() -> None:
