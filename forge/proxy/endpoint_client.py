@@ -12,7 +12,6 @@ from base64 import b64encode
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Protocol
 from urllib.parse import SplitResult, unquote, urlsplit
 
 import httpx
@@ -35,23 +34,13 @@ HELD = 256 * 1024
 """Bytes of a body that may be buffered before reading is paused."""
 
 
-class Pausable(Protocol):
-    """The part of a transport that an answer needs: reading paused and resumed."""
-
-    def pause_reading(self) -> None:
-        """Pause reading."""
-
-    def resume_reading(self) -> None:
-        """Resume reading."""
-
-
 class HttpAnswer:
     """An answer being received. `silence` is the maximum seconds without a byte, `total` the maximum in all.
 
     TransportError if it takes longer or is incomplete; `server` is named in it. Only one task may read it.
     """
 
-    def __init__(self, reading: Pausable, server: str, silence: float, total: float | None) -> None:
+    def __init__(self, reading: asyncio.ReadTransport, server: str, silence: float, total: float | None) -> None:
         self.status = 0
         self.headers: dict[str, str] = {}
         self.ended = False

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from msgspec.structs import replace
 
 from forge.backends import named
-from forge.connection import AnyBackend, Connection
+from forge.connection import AnyBackend, Connection, Endpoint
 from forge.door.listening import Server
 from forge.masking import Hidden
 from forge.observation import observe_with
@@ -15,7 +15,7 @@ from forge.proxy.app import App, refuse_without_key
 from forge.proxy.endpoint_client import endpoint_client
 from forge.proxy.fitting import GrowingContext
 from forge.proxy.http_upstream import HttpUpstream
-from forge.proxy.info import Info, below_of, count, routes_of
+from forge.proxy.info import Info, count
 from forge.proxy.judges import ReplyJudges
 from forge.proxy.model import VERBATIM, Model, ToolFallback
 from forge.proxy.options import ProxyOptions
@@ -96,9 +96,7 @@ async def _application(
         model = Model(
             setup=setup,
             upstream=served or ConnectionUpstream(connection),
-            judges=ReplyJudges(
-                max_retries=options.max_retries, search_text=options.rescue, mode=setup.mode, form=setup.form
-            ),
+            judges=ReplyJudges(max_retries=options.max_retries, search_text=options.rescue),
             max_retries=options.max_retries,
             verbatim=VERBATIM.get(spoken.name) if served and setup.mode == "native" else None,
             name=endpoint.model if endpoint else "",
@@ -107,7 +105,7 @@ async def _application(
             growing=GrowingContext(setup.context_tokens, limit) if limit else None,
             count=connection.count,
             endpoint=endpoint,
-            fallback=_fallback(connection, options) if setup.mode == "native" else None,
+            fallback=_fallback(endpoint) if endpoint is not None and setup.mode == "native" else None,
         )
         has = endpoint.slots if endpoint else 0
         slots = Slots(options.slots or has or _SLOTS, options.queue, options.queue_timeout)
@@ -119,14 +117,11 @@ async def _application(
             count(series, passage)
             watch(passage)
 
-        yield App(routes_of(service, info), below_of(info), options, over), service
+        yield App(info.routes(), options, over), service
 
 
-def _fallback(connection: Connection, options: ProxyOptions) -> ToolFallback | None:
+def _fallback(endpoint: Endpoint) -> ToolFallback | None:
     """The fallback for a server that may refuse tools; None if it never does."""
-    endpoint = connection.endpoint
-    if endpoint is None or (endpoint.native_calls and not endpoint.tools_refused):
+    if endpoint.native_calls and not endpoint.tools_refused:
         return None
-    form = connection.setup.form
-    judges = ReplyJudges(max_retries=options.max_retries, search_text=options.rescue, mode="prompted", form=form)
-    return ToolFallback(judges=judges, words=endpoint.tools_refused, always=not endpoint.native_calls)
+    return ToolFallback(words=endpoint.tools_refused, always=not endpoint.native_calls)

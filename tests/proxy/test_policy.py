@@ -13,7 +13,7 @@ import pytest
 from forge.backends import named
 from forge.errors import ForgeError
 from forge.proxy import ModelPolicy, Policy, ProxyOptions, ProxyServer, ToolPolicy
-from forge.proxy.policy_file import policy_from_toml, read_policy
+from forge.proxy.policy_file import given_policy, policy_from_toml
 from tests.scripted_model import Line, ScriptedModel, called, chunk, completion, streamed, whole
 
 FILE = """
@@ -116,7 +116,7 @@ def test_all_faults_of_a_file_are_told_at_once_with_their_tables_and_keys(tmp_pa
     file = tmp_path / "policy.toml"
     file.write_text(WRONG)
     with pytest.raises(ForgeError) as raised:
-        read_policy(file)
+        given_policy(file)
     said = str(raised.value)
     assert all(line.startswith(f"{file}: ") for line in said.splitlines())
     assert [fault for fault in FAULTS if fault not in said] == [], said
@@ -171,10 +171,10 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path, content: bytes, said: st
     file = tmp_path / "policy.toml"
     file.write_bytes(content)
     with pytest.raises(ForgeError, match=r"policy\.toml") as raised:
-        read_policy(file)
+        given_policy(file)
     assert said in str(raised.value)
     with pytest.raises(ForgeError, match="No such file"):
-        read_policy(tmp_path / "none.toml")
+        given_policy(tmp_path / "none.toml")
 
 
 def test_of_ten_thousand_faults_the_first_fifty_are_told() -> None:

@@ -595,7 +595,7 @@ async def test_a_request_that_fails_within_is_answered_counted_and_logged(
         sent.append(message)
 
     series = Metrics()
-    app = App({"/models": Route({"GET": broken})}, {}, ProxyOptions(), partial(count, series))
+    app = App({"/models": Route({"GET": broken})}, ProxyOptions(), partial(count, series))
     scope: Scope = {"type": "http", "method": "GET", "path": "/v1/models", "headers": [], "query_string": b""}
     await app(scope, receive, send)
     assert sent[0]["status"] == 500

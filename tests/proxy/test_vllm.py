@@ -18,7 +18,6 @@ from forge.backends import named
 from forge.cli import main
 from forge.proxy import ProxyOptions, ProxyServer
 from forge.proxy.exchange import MOST_CUTS
-from forge.proxy.judges import ReplyJudges
 from forge.proxy.model import ToolFallback
 from stages.effect import Fault
 from stages.wire.server.request import ServerRequest
@@ -331,9 +330,7 @@ async def test_tokens_are_counted_by_vllms_own_tokenizer_with_its_template_and_t
 
 
 def test_of_many_models_that_refuse_tools_the_last_are_remembered() -> None:
-    judges = ReplyJudges(max_retries=1, search_text=True)
-    fallback = ToolFallback(judges=judges, words=("no tools",), always=False)
-    model = replace(model_of("chat", ""), fallback=fallback)
+    model = replace(model_of("chat", ""), fallback=ToolFallback(words=("no tools",), always=False))
     refusal = Fault(kind="status", status=400, detail="", body="no tools here")
 
     def asked_for(number: int) -> ServerRequest:
