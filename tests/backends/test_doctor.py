@@ -18,7 +18,6 @@ from forge.backends.profile import from_toml, named_profile
 from forge.backends.questions import ServerAnswer
 from forge.cli import main
 from forge.errors import ForgeError
-from tests.misbehaving import misbehaving
 from tests.patients import patients
 
 
@@ -186,13 +185,6 @@ def test_an_address_with_a_password_is_refused_without_showing_it() -> None:
     with pytest.raises(ForgeError) as refused:
         visited("http://me:secret@127.0.0.1/v1")
     assert "secret" not in str(refused.value)
-
-
-def test_bytes_without_end_are_cut_off(ward: str) -> None:
-    """The misbehaving server of the other tests sends a body of 131 MB."""
-    with misbehaving() as server:
-        visit = visited(f"{server}/huge/v1")
-    assert visit.facts.fatal
 
 
 ANSWERS = st.builds(

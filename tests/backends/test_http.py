@@ -11,13 +11,12 @@ import trustme
 
 from forge import run_sync
 from forge.backends import Local, Server, named
-from forge.connection import Connection
 from forge.errors import ForgeError
 from forge.interpreters.http import Http, fault_of
 from stages.effect import Fault, Replied, Request, Send, Undelivered, Usage
 from stages.halt import BackendFailed
 from stages.retry import Backoff
-from tests.flows import Desk
+from tests.flows import Desk, connected
 from tests.misbehaving import GOOD, misbehaving
 from tests.misbehaving import answer as misbehaving_answer
 
@@ -206,14 +205,6 @@ def test_secrets_in_an_address_are_not_shown(server: str) -> None:
 def test_nobody_there_is_unreachable() -> None:
     found, attempts = fault("http://127.0.0.1:1")
     assert (found.kind, attempts) == ("unreachable", 4)
-
-
-def connected(backend: Server) -> Connection:
-    async def go() -> Connection:
-        async with backend.connect() as connection:
-            return connection
-
-    return asyncio.run(go())
 
 
 def test_what_is_given_is_not_asked(server: str) -> None:

@@ -272,20 +272,6 @@ def test_a_watcher_that_fails_is_not_taken_for_the_transport(error: Exception) -
     assert caught.value.__cause__ is error
 
 
-async def test_a_watcher_that_fails_leaves_the_server_free() -> None:
-    left = asyncio.Event()
-
-    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(head() + chunked(said(ANSWER)[:500], end=False))
-        assert await reader.read(1) == b""
-        left.set()
-
-    async with streaming(script) as server, httpx.AsyncClient() as client:
-        with pytest.raises(WatcherError):
-            await Http(client, server.url, QUICK)(SEND, failing(KeyError("x")))
-        await left.wait()
-
-
 def test_a_run_streams_each_of_its_replies_and_its_state_is_that_of_a_run_that_does_not() -> None:
     script = [call("look", what="a"), call("finish", result="x")]
 

@@ -189,6 +189,7 @@ async def test_a_request_that_meets_the_rest_of_an_earlier_answer_is_asked_on_a_
 
 
 BROKEN = {
+    **{f"the status {status}": b"HTTP/1.1 %03d E\r\ncontent-length: 2\r\n\r\n{}" % status for status in (99, 600)},
     "no HTTP": b"\x16\x03\x01 hello there\r\n\r\n",
     "a head without end": b"HTTP/1.1 200 OK\r\nx: " + b"y" * (HEAD_LIMIT + 1),
     "trailers without end": b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nh\r\n0\r\nt: "
