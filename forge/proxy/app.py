@@ -81,8 +81,11 @@ class App:
         async def handle(leaving: Leaving) -> None:
             await self._handled(route, asked, receive, out, leaving)
 
+        # Only requests to endpoints, not health checks and metrics.
+        observed = Observed(Requested(method=asked.method, route=f"/v1{asked.path}", headers=asked.headers))
+        asks = route is not None and asked.method == "POST" and asked.method in route.handlers
         try:
-            with _observed(asked, route) as observed:
+            with observed if asks else nullcontext():
                 early = await attended(asked, handle, receive, out, fail=wire.encode_error, log=log)
                 out.notes.outcome = early or out.notes.outcome
                 observed.outcome = Answered(status=out.status, notes=out.notes)
@@ -123,13 +126,6 @@ class App:
         if any(hmac.compare_digest(key.encode(), own.encode()) for key in given):
             return None
         return RequestError(message="this server requires its API key, as a bearer token or in x-api-key", status=401)
-
-
-def _observed(asked: Asked, route: Route | None) -> Observed | nullcontext[Observed]:
-    """An observation of the request; only POST requests to endpoints are observed, not health checks and metrics."""
-    requested = Requested(method=asked.method, route=f"/v1{asked.path}", headers=asked.headers)
-    asks = route is not None and asked.method == "POST" and asked.method in route.handlers
-    return Observed(requested) if asks else nullcontext(Observed(requested))
 
 
 def _path(path: str) -> str:
