@@ -10,8 +10,6 @@ import socket
 import ssl
 from base64 import b64encode
 from collections import deque
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from urllib.parse import SplitResult, unquote, urlsplit
 
 import httpx
@@ -466,13 +464,3 @@ class OpenRequest:
     async def __aexit__(self, *_: object) -> None:
         """The request is over."""
         self.close()
-
-
-@asynccontextmanager
-async def endpoint_client(endpoint: Endpoint) -> AsyncIterator[EndpointClient]:
-    """A client for the endpoint, closed at the end of the block."""
-    client = EndpointClient(endpoint)
-    try:
-        yield client
-    finally:
-        client.close()
