@@ -430,6 +430,16 @@ async def test_a_full_queue_is_429_and_who_waits_and_leaves_is_dequeued() -> Non
         assert (await third)[0] == 200
 
 
+async def test_who_waits_too_long_for_a_slot_is_refused() -> None:
+    async with behind(hanging(), slots=1, queue_timeout=0.05) as there:
+        first = asyncio.create_task(there.post("/v1/chat/completions", asked()))
+        await there.model.came.wait()
+        status, body, _ = await there.post("/v1/chat/completions", asked())
+        assert (status, b"the server is busy: no slot was free for 0.05 seconds" in body) == (429, True)
+        await until(there, waiting=0)
+        first.cancel()
+
+
 async def until(there: Behind, **wanted: int) -> None:
     """Ask the proxy until it says so."""
     while True:
