@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Annotated, Protocol, TypeAlias
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from forge.callbacks import OnChunk, Watcher
 from forge.masking import NOTHING, Hidden
@@ -102,6 +103,14 @@ class Connection(Struct, frozen=True):
     count: Callable[[bytes], Awaitable[int | None]] | None = None
     endpoint: Endpoint | None = None
     endpoints: Mapping[str, Endpoint] = {}
+
+    def around(self, wrap: Callable[[Sender], Sender]) -> "Connection":
+        """The connection with `wrap` around each way to send a request, with and without `on_chunk`."""
+
+        async def stream(effect: Send, on_chunk: OnChunk) -> Replied | Undelivered:
+            return await wrap(self.told(on_chunk))(effect)
+
+        return replace(self, send=wrap(self.send), stream=stream)
 
     def told(self, on_chunk: OnChunk | None) -> Sender:
         """A function that sends requests, and passes the parts of replies to `on_chunk` if that is given."""

@@ -1,6 +1,9 @@
 """The workflow that the scripts run, with tools that remember what they were called with; and two plain tools."""
 
+import asyncio
+
 from forge import ToolFailed, ToolResolutionError, Workflow, tool
+from forge.connection import Backend, Connection
 from stages.tool import Prerequisite
 
 
@@ -59,3 +62,13 @@ class Desk:
         """Finish."""
         self.log.append("finish")
         return result
+
+
+def connected(backend: Backend) -> Connection:
+    """The connection to a backend, closed again."""
+
+    async def go() -> Connection:
+        async with backend.connect() as connection:
+            return connection
+
+    return asyncio.run(go())
