@@ -2,13 +2,12 @@
 
 import argparse
 import re
-from collections.abc import Callable
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias, get_args
 
-from forge.cli.parser import Parser, command_of
+from forge.cli.parser import Parser
 from forge.door.options import ACCESS, flags
 from stages.options import Options
 from stages.wire.sampling import DEFAULT_MAX_TOKENS
@@ -63,13 +62,7 @@ def add_model(parser: argparse.ArgumentParser, *, sampling: bool = True) -> None
     )
     add("--seed", type=int, help="sampling seed, for reproducible runs")
     add("--max-tokens", type=count, default=DEFAULT_MAX_TOKENS, help="maximum tokens per reply (default: %(default)s)")
-    _backend_key(parser, "--api-key-env", KEY)
-
-
-def _backend_key(parser: argparse.ArgumentParser, flag: str, text: str) -> None:
-    """The option for the backend's key. The flag differs between commands, and error messages name it."""
-    parser.add_argument(flag, dest="backend_key_env", metavar="NAME", help=text)
-    parser.set_defaults(backend_key_flag=flag)
+    add("--api-key-env", dest="backend_key_env", metavar="NAME", help=KEY)
 
 
 def _workflow(parser: Parser) -> None:
@@ -113,7 +106,7 @@ def _add_options(parser: Parser, kind: type[Options]) -> None:
             told |= {"action": "append", "default": [], "metavar": flag.metavar}
         else:
             is_path = Path in get_args(value)
-            read = _READ.get(option.name) or (Path if is_path else value if value in (int, float) else str)
+            read = Path if is_path else value if value in (int, float) else str
             own = None if is_path or flag.variable else default // flag.unit if flag.unit > 1 else default
             told |= {"type": read, "default": own, "metavar": flag.metavar}
         group(flag.group).add_argument(flag.name, **told)
@@ -139,22 +132,6 @@ def count(text: str) -> int:
     return int(text)
 
 
-def port(text: str) -> int:
-    """The argument as a port; 0 means any free one."""
-    if not text.isdecimal() or int(text) >= 1 << 16:
-        raise argparse.ArgumentTypeError(f"{text} is not a port number; it must be an integer from 0 to 65535")
-    return int(text)
-
-
-_READ: dict[str, Callable[[str], object]] = {
-    "grace": seconds,
-    "port": port,
-    "body_limit": count,
-    "streams": count,
-}
-"""How the value of a flag is read where more can be said of a wrong one than by its type."""
-
-
 # The arguments of each command.
 
 
@@ -162,7 +139,7 @@ def fill_demo(parser: Parser) -> None:
     """Arguments of `forge demo`."""
     parser.add_argument("--order", metavar="NUMBER", help="order to report on: A-17, B-42, … (default: random)")
     parser.add_argument("--message", help="send this request instead")
-    parser.set_defaults(command=command_of("forge.cli.run", "run_demo"), backend="local", profile=None)
+    parser.set_defaults(command="forge.cli.run:run_demo", backend="local", profile=None)
     add_model(parser)
     parser.add_argument("--journal", type=Path, help=_JOURNAL)
 
@@ -172,7 +149,7 @@ def fill_run(parser: Parser) -> None:
     _workflow(parser)
     parser.add_argument("message", help="user message")
     _values(parser)
-    parser.set_defaults(command=command_of("forge.cli.run", "run_workflow"))
+    parser.set_defaults(command="forge.cli.run:run_workflow")
     add_backend(parser)
     add_model(parser)
     add = parser.add_argument
@@ -193,7 +170,7 @@ def fill_resume(parser: Parser) -> None:
     """Arguments of `forge resume`."""
     _workflow(parser)
     parser.add_argument("journal", type=Path, help="journal of the run")
-    parser.set_defaults(command=command_of("forge.cli.run", "resume_workflow"))
+    parser.set_defaults(command="forge.cli.run:resume_workflow")
     add_backend(parser)
     add_model(parser)
 
@@ -206,7 +183,7 @@ def fill_chat(parser: Parser) -> None:
     add("--sessions", action="store_true", help="list the conversations in this folder and exit")
     add("--no-tools", dest="tools", action="store_false", help="chat without tools for the files in this folder")
     add("--no-agents-md", dest="agents_md", action="store_false", help="do not read AGENTS.md in this folder")
-    parser.set_defaults(command=command_of("forge.cli.chat.conversation", "run_chat"))
+    parser.set_defaults(command="forge.cli.chat.conversation:run_chat")
     add_backend(parser, default="local")
     add_model(parser)
     add_telemetry(parser)
@@ -225,7 +202,7 @@ def fill_agent_run(parser: Parser) -> None:
     add("--record", type=Path, metavar="FILE", help="write the record to this file (default: standard output)")
     add("--journal", type=Path, help=_JOURNAL)
     add("--resume", type=Path, metavar="JOURNAL", help="resume the interrupted run in this journal")
-    parser.set_defaults(command=command_of("forge.cli.headless", "run_headless"))
+    parser.set_defaults(command="forge.cli.headless:run_headless")
     add_backend(parser, default="from the task file or its agent")
     add_model(parser)
 
@@ -239,7 +216,7 @@ def fill_doctor(parser: Parser) -> None:
     add("--timeout", type=seconds, default=60.0, help="maximum seconds per answer (default: %(default)g)")
     add("--write", type=Path, metavar="FILE", help="also write the profile to this TOML file")
     add("--json", action="store_true", help="print the findings as JSON and progress to standard error")
-    parser.set_defaults(command=command_of("forge.cli.doctor", "run_doctor"))
+    parser.set_defaults(command="forge.cli.doctor:run_doctor")
 
 
 def fill_replay(parser: Parser) -> None:
@@ -253,7 +230,7 @@ def fill_replay(parser: Parser) -> None:
     )
     add("--to", type=int, metavar="N", help="stop at state N and show it in full")
     add("--html", type=Path, metavar="OUT", help="write the run's timeline as an HTML page")
-    parser.set_defaults(command=command_of("forge.cli.replay", "run_replay"))
+    parser.set_defaults(command="forge.cli.replay:run_replay")
 
 
 def fill_bisect(parser: Parser) -> None:
@@ -266,7 +243,7 @@ def fill_bisect(parser: Parser) -> None:
         metavar="FILE.py:NAME",
         help="workflow to compare with; give it twice to compare two",
     )
-    parser.set_defaults(command=command_of("forge.cli.compare", "run_bisect"))
+    parser.set_defaults(command="forge.cli.compare:run_bisect")
 
 
 def fill_ablate(parser: Parser) -> None:
@@ -275,7 +252,7 @@ def fill_ablate(parser: Parser) -> None:
     parser.add_argument(
         "--workflow", required=True, metavar="FILE.py:NAME", help="workflow that the run was recorded with"
     )
-    parser.set_defaults(command=command_of("forge.cli.compare", "run_ablate"))
+    parser.set_defaults(command="forge.cli.compare:run_ablate")
 
 
 def fill_proxy(parser: Parser) -> None:
@@ -284,9 +261,13 @@ def fill_proxy(parser: Parser) -> None:
 
     add_backend(parser, default="http://127.0.0.1:8080")
     add_model(parser, sampling=False)
-    parser.set_defaults(command=command_of("forge.cli.proxy", "run_proxy"), backend="http://127.0.0.1:8080")
-    key = "environment variable with the backend's key (default: forward the client's)"
-    _backend_key(parser, "--backend-api-key-env", key)
+    parser.set_defaults(command="forge.cli.proxy:run_proxy", backend="http://127.0.0.1:8080")
+    parser.add_argument(
+        "--backend-api-key-env",
+        dest="backend_key_env",
+        metavar="NAME",
+        help="environment variable with the backend's key (default: forward the client's)",
+    )
     _add_options(parser, ProxyOptions)
     add_telemetry(parser)
 
@@ -296,12 +277,13 @@ def fill_serve(parser: Parser) -> None:
     from forge.serve.options import ServeOptions  # noqa: PLC0415 - only this command needs the server
 
     parser.add_argument("workflows", nargs="+", metavar="WORKFLOW", help=_SERVED)
+    _add_database(parser)
     _working(parser)
     add_backend(parser, default=_OWN)
     add_model(parser)
     _add_options(parser, ServeOptions)
     add_telemetry(parser)
-    parser.set_defaults(command=command_of("forge.cli.serve", "run_serve"))
+    parser.set_defaults(command="forge.cli.serve:run_serve")
 
 
 def fill_key(parser: Parser) -> None:
@@ -322,7 +304,7 @@ def fill_key(parser: Parser) -> None:
         help="permissions: read, run (start, cancel, delete), answer, metrics (GET /metrics), admin (all of these, on "
         "everyone's runs); default: %(default)s",
     )
-    parser.set_defaults(command=command_of("forge.cli.serve", "run_key"))
+    parser.set_defaults(command="forge.cli.serve:run_key")
 
 
 def fill_mcp(parser: Parser) -> None:
@@ -332,24 +314,22 @@ def fill_mcp(parser: Parser) -> None:
         "--description", default="", help="description of the tool for clients (default: the names of its own tools)"
     )
     _values(parser)
-    parser.set_defaults(command=command_of("forge.cli.mcp", "run_mcp"))
+    parser.set_defaults(command="forge.cli.mcp:run_mcp")
     add_backend(parser, default="that of the served agent")
     add_model(parser)
 
 
 def fill_models(parser: Parser) -> None:
     """Arguments of `forge models`."""
-    module = "forge.cli.models"
-    parser.add_argument("--json", action="store_true", help="print the models as JSON")
-    parser.set_defaults(command=command_of(module, "run_list"))
+    parser.set_defaults(command="forge.cli.models:run_list", json=False)
     actions = parser.add_subparsers(metavar="ACTION", parser_class=Parser)
     listed = actions.add_parser("list", help="list models with their source and whether they are downloaded (default)")
-    # No default of its own, so that `forge models --json list` works too.
-    listed.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print the models as JSON")
+    for one in (parser, listed):  # without a default, so that `forge models --json list` works too
+        one.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print the models as JSON")
     for name, summary in (("pull", "download a model"), ("remove", "delete a model from the cache")):
         action = actions.add_parser(name, help=summary)
         action.add_argument("name", metavar="MODEL", help="name of the model in forge models")
-        action.set_defaults(command=command_of(module, f"run_{name}"))
+        action.set_defaults(command=f"forge.cli.models:run_{name}")
 
 
 _Verbs: TypeAlias = "argparse._SubParsersAction[Parser]"  # noqa: SLF001 - argparse has no public name for it
@@ -357,26 +337,21 @@ _Verbs: TypeAlias = "argparse._SubParsersAction[Parser]"  # noqa: SLF001 - argpa
 
 def fill_runs(parser: Parser) -> None:
     """Arguments of `forge runs`: journals without a verb, otherwise durable runs."""
-    parser.add_argument(
-        "--last", type=count, default=10, metavar="N", help="number of journals to show (default: %(default)s)"
-    )
-    parser.add_argument("--json", action="store_true", help="print the journals as JSON")
-    parser.set_defaults(command=command_of("forge.cli.run", "run_runs"), folder=None)
+    parser.set_defaults(command="forge.cli.run:run_runs", folder=None, last=10, json=False)
     verbs = parser.add_subparsers(metavar="VERB", parser_class=Parser, title="verbs")
     journals = verbs.add_parser("journals", help="list the most recent journals of forge run and forge demo (default)")
     journals.add_argument("folder", nargs="?", type=Path, help="folder with journals (default: forge's state folder)")
-    # No defaults of their own, so that `forge runs --json journals` works too.
-    journals.add_argument(
-        "--last", type=count, default=argparse.SUPPRESS, metavar="N", help="number of journals to show"
-    )
-    journals.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print the journals as JSON")
+    last = "number of journals to show (default: 10)"
+    for one in (parser, journals):  # without defaults, so that `forge runs --json journals` works too
+        one.add_argument("--last", type=count, default=argparse.SUPPRESS, metavar="N", help=last)
+        one.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print the journals as JSON")
     _durable_verbs(verbs)
 
 
 def _durable_verbs(verbs: _Verbs) -> None:
     work = _verb(verbs, "work", "perform durable runs", _WORK)
     work.add_argument("workflows", nargs="+", metavar="WORKFLOW", help=_SERVED)
-    _working(work, database=False)
+    _working(work)
     work.add_argument("--until-idle", action="store_true", help="exit when no run is queued or running")
     add_backend(work, default=_OWN)
     add_model(work)
@@ -445,7 +420,7 @@ def _verb(verbs: _Verbs, name: str, summary: str, about: str = "") -> Parser:
     """A verb for durable runs."""
     made = verbs.add_parser(name, help=summary, description=about or f"{summary[0].upper()}{summary[1:]}.")
     _add_database(made)
-    made.set_defaults(command=command_of("forge.cli.durable", f"run_{name}"))
+    made.set_defaults(command=f"forge.cli.durable:run_{name}")
     return made
 
 
@@ -458,10 +433,8 @@ def _add_database(parser: Parser) -> None:
     )
 
 
-def _working(parser: Parser, *, database: bool = True) -> None:
+def _working(parser: Parser) -> None:
     """Options for commands that perform runs."""
-    if database:
-        _add_database(parser)
     add = parser.add_argument
     add("--concurrency", type=count, default=16, metavar="N", help="maximum concurrent runs (default: 16)")
     add(
@@ -526,4 +499,4 @@ def _age(text: str) -> timedelta:
 def fill_completion(parser: Parser) -> None:
     """Arguments of `forge completion`."""
     parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="bash, zsh or fish")
-    parser.set_defaults(command=command_of("forge.cli.completion", "run_completion"))
+    parser.set_defaults(command="forge.cli.completion:run_completion")

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from forge._installation import VERSION
 from forge.cli import arguments as takes
 from forge.cli.evals import fill_eval
-from forge.cli.parser import Parser, Version
+from forge.cli.parser import Parser
 
 _EXIT_CODES = """\
 exit codes: 0 the run reached its goal, 1 it halted (the reason is printed), 2 wrong usage,
@@ -272,7 +273,7 @@ def parser(only: str | None = None) -> Parser:
     raw = argparse.RawDescriptionHelpFormatter
     about = "Reliable tool calls from small language models."
     top = Parser(prog="forge", description=about, epilog=_epilog(first, _EXIT_CODES), formatter_class=raw)
-    top.add_argument("--version", action=Version, nargs=0, help="show forge's version and exit")
+    top.add_argument("--version", action="version", version=VERSION, help="show forge's version and exit")
     commands = top.add_subparsers(required=True, metavar="COMMAND", dest="command_name", parser_class=Parser)
     for command in COMMANDS:
         epilog = _epilog(command.examples, command.codes)

@@ -143,7 +143,7 @@ class ModelOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             model=self.model,
             profile=self.profile,
             sampling=sampling_of(self.temperature, self.max_tokens),
-            api_key=key_of(self.api_key_env, "--api-key-env"),
+            api_key=key_of(self.api_key_env),
             context_tokens=self.context,
             slots=self.slots,
             chat_template_file=self.chat_template,

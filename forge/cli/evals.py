@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from forge.cli.arguments import BACKEND, KEY, MODEL, PROFILE, add_telemetry, count, seconds
-from forge.cli.parser import Parser, command_of
+from forge.cli.parser import Parser
 
 
 def fill_eval(parser: Parser) -> None:
@@ -72,12 +72,12 @@ def _fill_run(parser: Parser) -> None:
     )
     add("--probe", action="store_true", default=False, help="run nothing; print what the server supports")
     add_telemetry(parser)
-    parser.set_defaults(command=command_of("forge.cli.eval_run", "run_eval"))
+    parser.set_defaults(command="forge.cli.eval_run:run_eval")
 
 
 def _fill_list(parser: Parser) -> None:
     _scenarios(parser)
-    parser.set_defaults(command=command_of("forge.cli.eval_run", "run_scenario_list"))
+    parser.set_defaults(command="forge.cli.eval_run:run_scenario_list")
 
 
 def _fill_report(parser: Parser) -> None:
@@ -86,14 +86,14 @@ def _fill_report(parser: Parser) -> None:
     add("--against", default="", metavar="NAME", help="compare this configuration with the others of the same model")
     add("--title", default="", help="title of the report (default: Evals, or the model names on a page)")
     add("--html", type=Path, metavar="OUT", help="write the report as a self-contained HTML page")
-    parser.set_defaults(command=command_of("forge.cli.eval_report", "run_report"))
+    parser.set_defaults(command="forge.cli.eval_report:run_report")
 
 
 def _fill_check(parser: Parser) -> None:
     add = parser.add_argument
     add("file", type=Path, metavar="FILE", help="new results")
     add("--against", type=Path, required=True, metavar="BASELINE", help="results to compare with")
-    parser.set_defaults(command=command_of("forge.cli.eval_report", "run_check"))
+    parser.set_defaults(command="forge.cli.eval_report:run_check")
 
 
 def _scenarios(parser: Parser) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 from rich.text import Text
 
+from forge.agent import Agent
 from forge.agent.headless import Record, read_task, run_task
 from forge.cli.approval import Approver
 from forge.cli.arguments import fill_agent_run
@@ -17,7 +18,7 @@ from forge.cli.lines import View
 from forge.cli.options import backend_of, refuse_unwritable
 from forge.cli.parser import Parser
 from forge.cli.progress import downloading
-from forge.cli.run import last_words, load_agent, new_journal, resume_line, watched
+from forge.cli.run import last_words, load, new_journal, resume_line, watched
 from forge.errors import ForgeError, JournalError
 from forge.journal.file import refuse_taken
 from forge.journal.summary import glance
@@ -29,7 +30,7 @@ _SHOWN = frozenset({"halted", "limit_reached", "cancelled"})
 def run_headless(options: argparse.Namespace) -> int:
     """Work on the task; returns the exit code."""
     task = read_task(options.task)
-    agent = None if task.agent is None else load_agent(task.agent)
+    agent = None if task.agent is None else load(task.agent, Agent)
     if options.resume is not None and options.journal is not None:
         raise ForgeError("--journal is for a new run; --resume continues the journal that it names: leave one out")
     journal: Path = options.resume or options.journal or new_journal()

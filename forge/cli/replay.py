@@ -2,7 +2,7 @@
 
 import argparse
 import glob
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import assert_never
 
@@ -32,8 +32,11 @@ def run_replay(options: argparse.Namespace) -> int:
             needs = "--to and --html need states, which only a workflow can reproduce"
             raise ForgeError(f"{needs}; add --workflow")
         _header(console, journal)
-        _print(console, recorded(journal))
-        _print(console, _judged(Path(options.file)))
+        for section in recorded_timeline(journal):
+            console.say(section.title, "bold")
+            for row in map(shortened, section.items):
+                console.show(row, _WIDE)
+        _show_verdict(console, Path(options.file))
         return 0
     workflow = load_definition(options.workflow)
     _header(console, journal)
@@ -51,16 +54,8 @@ def run_replay(options: argparse.Namespace) -> int:
     except DivergenceError as error:
         console.say(f"at state {error.step.number}: {readable(str(error))}", "red")
         return 1
-    _print(console, _judged(Path(options.file)))
+    _show_verdict(console, Path(options.file))
     return 0
-
-
-def _print(console: Console, parts: Iterable[LabelledText | Text]) -> None:
-    for part in parts:
-        if isinstance(part, LabelledText):
-            console.show(part, 14)
-        else:
-            console.say(part)
 
 
 def _walk(console: Console, steps: Iterator[Step], to: int | None) -> None:
@@ -75,7 +70,7 @@ def _walk(console: Console, steps: Iterator[Step], to: int | None) -> None:
             break
     if to is not None:
         for row in _state_rows(step.state):
-            console.show(row, _COLUMN)
+            console.show(row, _WIDEST)
         if step.number < to:
             raise ForgeError(f"--to {to}: the journal ends at state {step.number}")
 
@@ -89,17 +84,10 @@ def _header(console: Console, journal: Journal) -> None:
     console.say(title)
 
 
-def recorded(journal: Journal) -> Iterator[Text | LabelledText]:
-    """The recording without a workflow: each model call with the tools that ran after it."""
-    for section in recorded_timeline(journal):
-        yield Text(section.title, style="bold")
-        yield from map(shortened, section.items)
-
-
 # A state: its phase, the non-default fields of its ledger, its messages.
 
-_COLUMN = 28
-"""Length of the longest label."""
+_WIDE, _WIDEST = 14, 28
+"""Widths of the column of labels for a recording, and for a state."""
 
 
 def _state_rows(state: State) -> Iterator[LabelledText]:
@@ -168,14 +156,12 @@ def recorded_row(journal: Path) -> Row | None:
     return next((row for row in found if any(one.partition("/")[2] == name for one in row.journals)), None)
 
 
-def _judged(journal: Path) -> tuple[LabelledText | Text, ...]:
-    """The scenario, end and verdict of the journal's run; nothing if it is not an eval's journal."""
+def _show_verdict(console: Console, journal: Path) -> None:
+    """Show the scenario, end and verdict of the journal's run, if it is an eval's."""
     row = recorded_row(journal)
     if row is None:
-        return ()
+        return
     why = f": {printable(row.why)}" if row.why else ""
-    return (
-        Text(f"scenario {printable(row.scenario)}, seed {row.seed}, {printable(row.configuration.name)}", style="bold"),
-        LabelledText("ended", printable(row.end)),
-        LabelledText("verdict", f"{row.verdict}{why}"),
-    )
+    console.say(f"scenario {printable(row.scenario)}, seed {row.seed}, {printable(row.configuration.name)}", "bold")
+    console.show(LabelledText("ended", printable(row.end)), _WIDE)
+    console.show(LabelledText("verdict", f"{row.verdict}{why}"), _WIDE)

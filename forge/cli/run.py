@@ -54,17 +54,7 @@ _RESUMABLE = (Cancelled, BackendFailed, ApprovalNeeded, OutcomeUnknown)
 """The halts from which the journal can be resumed."""
 
 
-def closing(halted: Halted | None, turns: int, journal: Path, options: argparse.Namespace) -> Iterator[Text]:
-    """The last lines of a run; `halted` is None if it reached its goal."""
-    where = f" Journal: {journal}" if journal.exists() else ""
-    if halted is not None:
-        yield from (Text(line, style="yellow") for line in _unknown_lines(halted.state.ledger.in_doubt))
-    yield Text(f"{quantity(turns, 'model call')}.{where}", style="dim")
-    if halted is not None and isinstance(halted.halt, _RESUMABLE) and where:
-        yield Text(going_on(journal, options))
-
-
-def going_on(journal: Path, options: argparse.Namespace) -> str:
+def _going_on(journal: Path, options: argparse.Namespace) -> str:
     """How to resume an interrupted run of a workflow."""
     if redact_of(options).kinds():
         return "It cannot be resumed: its journal is redacted."
@@ -101,32 +91,25 @@ def _unknown_lines(calls: Iterable[ToolCall]) -> Iterator[str]:
 _T = TypeVar("_T")
 
 
-def load_workflow(reference: str) -> Workflow:
-    """The Workflow with that name in the file, or the only one there. ForgeError if there is none.
-
-    `demo` is the workflow of `forge demo`.
-    """
-    return demo.workflow if reference == "demo" else _named(reference, Workflow)
-
-
-def load_agent(reference: str) -> Agent:
-    """The Agent with that name in the file, or the only one there. ForgeError if there is none."""
-    return _named(reference, Agent)
-
-
-def load_served(reference: str, several: str = "") -> Workflow | Agent:
-    """The Workflow or Agent with that name, as for `load_workflow`. `several`: a command that takes more than one."""
-    kinds: tuple[type[Workflow | Agent], ...] = (Workflow, Agent)
-    return demo.workflow if reference == "demo" else _named(reference, *kinds, several=several)
-
-
 def load_definition(reference: str) -> Workflow:
     """The Workflow with that name in the file, or the workflow of the Agent with that name."""
     served = load_served(reference)
     return served.workflow if isinstance(served, Agent) else served
 
 
-def _named(reference: str, *kinds: type[_T], several: str = "") -> _T:
+def load_served(reference: str, several: str = "") -> Workflow | Agent:
+    """The Workflow or Agent with that name. `several`: a command that takes more than one."""
+    kinds: tuple[type[Workflow | Agent], ...] = (Workflow, Agent)
+    return load(reference, *kinds, several=several)
+
+
+def load(reference: str, *kinds: type[_T], several: str = "") -> _T:
+    """The value of one of these types with that name in the file, or the only one there. ForgeError if there is none.
+
+    `demo` is the workflow of `forge demo`.
+    """
+    if reference == "demo" and isinstance(demo.workflow, kinds):
+        return demo.workflow
     file, _, name = reference.rpartition(":") if ".py:" in reference else (reference, "", "")
     what = " or ".join(kind.__name__.lower() for kind in kinds)
     module = imported(file, f"the {what} as FILE.py:NAME")
@@ -235,17 +218,21 @@ def _shown(journal: Path, options: argparse.Namespace, title: Text, begin: _Begi
         try:
             with view.connecting(options.backend) if asks else nullcontext():
                 result, signalled = watched(
-                    view, partial(begin, backend), ask, lambda: last_words(journal, going_on(journal, options))
+                    view, partial(begin, backend), ask, lambda: last_words(journal, _going_on(journal, options))
                 )
         except ForgeError:
             if view.turns and journal.exists():
-                print(going_on(journal, options), file=sys.stderr)
+                print(_going_on(journal, options), file=sys.stderr)
             raise
     halted = result.failure() if isinstance(result, Failure) else None
-    for line in closing(halted, view.turns, journal, options):
-        console.say(line)
+    for line in _unknown_lines(halted.state.ledger.in_doubt if halted else ()):
+        console.say(line, "yellow")
+    recorded = journal.exists()
+    console.say(f"{quantity(view.turns, 'model call')}.{f' Journal: {journal}' if recorded else ''}", "dim")
     if halted is None:
         return 0
+    if recorded and isinstance(halted.halt, _RESUMABLE):
+        console.say(_going_on(journal, options))
     return signalled if signalled and isinstance(halted.halt, Cancelled) else 1
 
 
@@ -331,7 +318,7 @@ def run_demo(options: argparse.Namespace) -> int:
 
 def run_workflow(options: argparse.Namespace) -> int:
     """Run a user's workflow; returns the exit code."""
-    workflow = load_workflow(options.workflow)
+    workflow = load(options.workflow, Workflow)
     return _begin(workflow, options.message, prompt_values(options.var), options)
 
 

@@ -311,7 +311,7 @@ def test_a_journal_holds_the_question_and_another_the_answer(tmp_path: Path) -> 
     boss.process_sync("A-17", journal=tmp_path / "2.jsonl").unwrap()
     journal = read_journal(tmp_path / "1.jsonl")
     shown = [
-        item.text for section in timeline(journal, states(journal, boss.workflow)).sections for item in section.items
+        item.text for section in timeline(journal, states(journal, boss.workflow))[0] for item in section.items
     ]
     assert "asks the user: Which order?" in shown
     assert isinstance(replay(tmp_path / "1.jsonl", boss.workflow).unwrap().value, NeedsInput)

@@ -91,7 +91,7 @@ def test_no_command_is_wrong_use() -> None:
         ("run flow.py Go. --backend local --seed 1.5", "argument --seed: invalid int value: '1.5'"),
         ("run flow.py Go. --backend local --context 8k", "8k is not a valid count; it must be an integer of at least"),
         ("run flow.py Go. --backend local --timeout 5m", "5m is not a valid number of seconds; it must be more than 0"),
-        ("proxy --port :80", ":80 is not a port number; it must be an integer from 0 to 65535"),
+        ("proxy --port :80", "argument --port: invalid int value: ':80'"),
         ("doctor --wrte x http://127.0.0.1:1", "Did you mean --write?"),
         ("run flow.py Go. --backend local --zzz", "unrecognized arguments: --zzz\n"),
         ("eval run --no-probe", "unrecognized arguments: --no-probe\n"),
@@ -169,8 +169,8 @@ def test_a_workflow_that_is_not_in_the_file(flow: Path) -> None:
     [
         ("--redact nope", "there is no tool 'nope' with results to hide; tools: finish"),
         ("--redact-pattern (", "'(' is not a valid RE2 pattern: missing ): ("),
-        ("--redact-env NO_SUCH", "--redact-env NO_SUCH: that environment variable is not set"),
-        ("--api-key-env NO_SUCH", "NO_SUCH: that environment variable is not set"),
+        ("--redact-env NO_SUCH", "the environment variable NO_SUCH is not set"),
+        ("--api-key-env NO_SUCH", "the environment variable NO_SUCH is not set"),
     ],
 )
 def test_what_is_to_be_hidden_and_is_not_there_is_said_before_the_model_is_reached(

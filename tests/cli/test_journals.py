@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from forge import run_sync
-from forge.cli.run import load_workflow
+from forge.cli.run import load_definition
 from forge.interpreters.scripted import Line, Scripted, call
 from tests.commands import forge as command
 
@@ -41,7 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     running = FLOW.replace('raise SystemExit("a replay ran a tool")', 'return "7"')
     (folder / "running.py").write_text(running)
     (folder / "flow.py").write_text(FLOW)
-    workflow = load_workflow(f"{folder / 'running.py'}:workflow")
+    workflow = load_definition(f"{folder / 'running.py'}:workflow")
     run_sync(workflow, "Go.", backend=Scripted(SCRIPT), journal=str(folder / "run.jsonl"))
     return folder
 
@@ -103,7 +103,7 @@ def test_what_differs_cannot_control_the_terminal(folder: Path, command: str) ->
     """A journal may come from anybody; here the tool's description was another one when it was recorded."""
     evil = FLOW.replace("Look something up.", "Look up \\u202e\\x9b31m")
     (folder / "evil.py").write_text(evil.replace('raise SystemExit("a replay ran a tool")', 'return "7"'))
-    workflow, record = load_workflow(f"{folder / 'evil.py'}:workflow"), folder / f"evil-{command}.jsonl"
+    workflow, record = load_definition(f"{folder / 'evil.py'}:workflow"), folder / f"evil-{command}.jsonl"
     run_sync(workflow, "Go.", backend=Scripted(SCRIPT), journal=str(record))
     done = forge(folder, command, record.name, "--workflow", "flow.py:workflow")
     assert done.returncode == 1
@@ -145,7 +145,7 @@ def test_ablation_names_the_turns_in_which_a_guardrail_acted(folder: Path) -> No
 def test_a_page_with_the_timeline_on_which_nothing_that_was_said_is_markup(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "run.html"
     evil = '<script>alert(1)</script>"><img src=x onerror=alert(1)>\u202e'
-    workflow = load_workflow(f"{folder / 'running.py'}:workflow")
+    workflow = load_definition(f"{folder / 'running.py'}:workflow")
     script: list[Line] = [evil, call("look", what=evil), call("finish", result=evil)]
     run_sync(workflow, evil, backend=Scripted(script), journal=str(tmp_path / "run.jsonl"))
     done = forge(
@@ -170,4 +170,4 @@ def test_a_file_that_is_no_journal_is_wrong_use(folder: Path, command: str) -> N
 
 
 def test_the_demo_s_workflow_has_a_name() -> None:
-    assert load_workflow("demo").name == "order report"
+    assert load_definition("demo").name == "order report"

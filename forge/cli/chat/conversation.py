@@ -45,7 +45,7 @@ from forge.cli.chat.slash import (
 from forge.cli.console import Console, LabelledText, printable, readable
 from forge.cli.options import backend_of
 from forge.cli.progress import downloading
-from forge.cli.run import load_agent
+from forge.cli.run import load
 from forge.cli.signals import Interrupted, handling
 from forge.cli.status import Screen
 from forge.connection import OpenBackend
@@ -207,7 +207,7 @@ def _own_agent(options: argparse.Namespace) -> OpenAgent:
             f"{options.agent} is a folder; forge chat works in the current one: change to it, without a name. An "
             "agent is written FILE.py:NAME"
         )
-    agent = load_agent(options.agent)
+    agent = load(options.agent, Agent)
     given = {"--backend": options.backend, "--model": options.model, "--profile": options.profile}
     if taken := [name for name, value in given.items() if value]:
         raise ForgeError(f"{taken[0]} is for the default agent; the one in {options.agent} has its own backend")
