@@ -300,42 +300,35 @@ def quantity(number: float, thing: str) -> str:
 
 def as_error(halt: Halt, state: State) -> ForgeError:
     """The exception for a halt, with the run's last state."""
-    if isinstance(halt, halts.BackendFailed):
-        return BackendError(explain(halt), state, halt.fault)
-    return _error_class(halt)(explain(halt), state)
-
-
-def _error_class(halt: Halt) -> type[ForgeError]:
+    said = explain(halt)
     match halt:
         case halts.BadReplies():
-            return ToolCallError
+            return ToolCallError(said, state)
         case halts.ToolsFailing():
-            return ToolExecutionError
-        case halts.StepsSkipped():
-            return StepEnforcementError
+            return ToolExecutionError(said, state)
+        case halts.StepsSkipped() | halts.DeadEnd():
+            return StepEnforcementError(said, state)
         case halts.PrerequisitesSkipped():
-            return PrerequisiteError
+            return PrerequisiteError(said, state)
         case halts.BudgetSpent(what="calls"):
-            return MaxIterationsError
+            return MaxIterationsError(said, state)
         case halts.BudgetSpent():
-            return BudgetExceededError
-        case halts.DeadEnd():
-            return StepEnforcementError
+            return BudgetExceededError(said, state)
         case halts.CannotFit():
-            return ContextBudgetExceeded
-        case halts.BackendFailed():
-            return BackendError
+            return ContextBudgetExceeded(said, state)
+        case halts.BackendFailed(fault=fault):
+            return BackendError(said, state, fault)
         case halts.OutcomeUnknown():
-            return InDoubtError
+            return InDoubtError(said, state)
         case halts.ApprovalNeeded():
-            return ApprovalError
+            return ApprovalError(said, state)
         case halts.Unsure():
-            return UnsureError
+            return UnsureError(said, state)
         case halts.Stopped():
-            return StoppedError
+            return StoppedError(said, state)
         case halts.JournalFailed():
-            return JournalError
+            return JournalError(said, state)
         case halts.Cancelled():
-            return WorkflowCancelledError
+            return WorkflowCancelledError(said, state)
         case _:
             assert_never(halt)

@@ -14,13 +14,13 @@ from stages.wire.sampling import DEFAULT_MAX_TOKENS
 
 # Options shared by several commands: the backend, its model, the workflow.
 
-BACKEND = (
+_BACKEND = (
     "local (llama.cpp in this process), a server's address, NAME:MODEL or NAME:ADDRESS (docs/backends.md); "
     "llama-server:FILE starts a server"
 )
-MODEL = "model: for local, a name from `forge models` or a GGUF file; otherwise the name that the server uses"
-PROFILE = "server profile: a name or a TOML file"
-KEY = "environment variable with the server's key"
+_MODEL = "model: for local, a name from `forge models` or a GGUF file; otherwise the name that the server uses"
+_PROFILE = "server profile: a name or a TOML file"
+_KEY = "environment variable with the server's key"
 _JOURNAL = "journal file to record the run in (default: a new file in the state folder)"
 
 
@@ -29,15 +29,15 @@ def add_backend(parser: argparse.ArgumentParser, *, default: str = "") -> None:
     parser.add_argument(
         "--backend",
         required=not default,
-        help=BACKEND + (f" (default: {default})" if default else ""),
+        help=_BACKEND + (f" (default: {default})" if default else ""),
     )
-    parser.add_argument("--profile", help=PROFILE)
+    parser.add_argument("--profile", help=_PROFILE)
 
 
 def add_model(parser: argparse.ArgumentParser, *, sampling: bool = True) -> None:
     """Options for the model and how it is asked; without `sampling`, each request brings its own sampling options."""
     add = parser.add_argument
-    add("--model", default="", help=MODEL)
+    add("--model", default="", help=_MODEL)
     add(
         "--mode",
         choices=("auto", "native", "prompted", "constrained"),
@@ -50,8 +50,8 @@ def add_model(parser: argparse.ArgumentParser, *, sampling: bool = True) -> None
         type=float,
         help="sampling temperature (default: 0.1; hosted and known reasoning models use their own)",
     )
-    add("--context", type=count, help="context size in tokens (default: as the server reports; local: 4096)")
-    add("--timeout", type=seconds, default=300.0, help="seconds without a byte from the server (default: %(default)g)")
+    add("--context", type=_count, help="context size in tokens (default: as the server reports; local: 4096)")
+    add("--timeout", type=_seconds, default=300.0, help="seconds without a byte from the server (default: %(default)g)")
     if not sampling:
         parser.set_defaults(model_sampling=False, seed=None, max_tokens=None)
         return
@@ -61,8 +61,8 @@ def add_model(parser: argparse.ArgumentParser, *, sampling: bool = True) -> None
         help="use the sampling options recommended by the model's authors, if known",
     )
     add("--seed", type=int, help="sampling seed, for reproducible runs")
-    add("--max-tokens", type=count, default=DEFAULT_MAX_TOKENS, help="maximum tokens per reply (default: %(default)s)")
-    add("--api-key-env", dest="backend_key_env", metavar="NAME", help=KEY)
+    add("--max-tokens", type=_count, default=DEFAULT_MAX_TOKENS, help="maximum tokens per reply (default: %(default)s)")
+    add("--api-key-env", dest="backend_key_env", metavar="NAME", help=_KEY)
 
 
 def _workflow(parser: Parser) -> None:
@@ -75,7 +75,7 @@ def _values(parser: Parser) -> None:
     )
 
 
-def add_telemetry(parser: argparse.ArgumentParser) -> None:
+def _add_telemetry(parser: argparse.ArgumentParser) -> None:
     """Options for logging and telemetry."""
     add = parser.add_argument_group("logging and telemetry").add_argument
     add(
@@ -112,7 +112,7 @@ def _add_options(parser: Parser, kind: type[Options]) -> None:
         group(flag.group).add_argument(flag.name, **told)
 
 
-def seconds(text: str) -> float:
+def _seconds(text: str) -> float:
     """The argument as seconds: more than 0, less than a day."""
     try:
         number = float(text)
@@ -125,7 +125,7 @@ def seconds(text: str) -> float:
     return number
 
 
-def count(text: str) -> int:
+def _count(text: str) -> int:
     """The argument as an integer of at least 1."""
     if not text.isdecimal() or not int(text):
         raise argparse.ArgumentTypeError(f"{text} is not a valid count; it must be an integer of at least 1")
@@ -163,7 +163,7 @@ def fill_run(parser: Parser) -> None:
     )
     add("--redact-env", action="append", default=[], metavar="NAME", help="hide the value of this environment variable")
     add("--redact-pattern", action="append", default=[], metavar="RE2", help="hide all matches of this pattern")
-    add_telemetry(parser)
+    _add_telemetry(parser)
 
 
 def fill_resume(parser: Parser) -> None:
@@ -186,7 +186,7 @@ def fill_chat(parser: Parser) -> None:
     parser.set_defaults(command="forge.cli.chat.conversation:run_chat")
     add_backend(parser, default="local")
     add_model(parser)
-    add_telemetry(parser)
+    _add_telemetry(parser)
 
 
 def fill_agent(parser: Parser) -> None:
@@ -212,8 +212,8 @@ def fill_doctor(parser: Parser) -> None:
     add = parser.add_argument
     add("url", help="server address, such as http://127.0.0.1:8080")
     add("--model", default="", help="model to examine (default: the first one that the server lists)")
-    add("--api-key-env", metavar="NAME", help=KEY)
-    add("--timeout", type=seconds, default=60.0, help="maximum seconds per answer (default: %(default)g)")
+    add("--api-key-env", metavar="NAME", help=_KEY)
+    add("--timeout", type=_seconds, default=60.0, help="maximum seconds per answer (default: %(default)g)")
     add("--write", type=Path, metavar="FILE", help="also write the profile to this TOML file")
     add("--json", action="store_true", help="print the findings as JSON and progress to standard error")
     parser.set_defaults(command="forge.cli.doctor:run_doctor")
@@ -269,7 +269,7 @@ def fill_proxy(parser: Parser) -> None:
         help="environment variable with the backend's key (default: forward the client's)",
     )
     _add_options(parser, ProxyOptions)
-    add_telemetry(parser)
+    _add_telemetry(parser)
 
 
 def fill_serve(parser: Parser) -> None:
@@ -282,7 +282,7 @@ def fill_serve(parser: Parser) -> None:
     add_backend(parser, default=_OWN)
     add_model(parser)
     _add_options(parser, ServeOptions)
-    add_telemetry(parser)
+    _add_telemetry(parser)
     parser.set_defaults(command="forge.cli.serve:run_serve")
 
 
@@ -319,6 +319,117 @@ def fill_mcp(parser: Parser) -> None:
     add_model(parser)
 
 
+def fill_eval(parser: Parser) -> None:
+    """Arguments of `forge eval`."""
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="eval_command", parser_class=Parser)
+    for name, summary, fill in (
+        ("run", "run scenarios on a model and record each result", _fill_run),
+        ("list", "list scenarios with their tags and subject", _fill_list),
+        ("report", "compare configurations, as Markdown or an HTML page", _fill_report),
+        ("check", "exit with 1 if results are significantly worse than a baseline", _fill_check),
+    ):
+        fill(commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}."))
+
+
+def _fill_run(parser: Parser) -> None:
+    # Options that are not given are left out of the namespace: a file may set them, and `EvalOptions` has defaults.
+    parser.argument_default = argparse.SUPPRESS
+    _scenarios(parser)
+    add = parser.add_argument
+    add("--backend", help=_BACKEND)
+    add("--model", help=_MODEL)
+    add("--profile", help=_PROFILE)
+    add(
+        "--temperature",
+        type=float,
+        help="sampling temperature (default: as recommended for the model, otherwise 0.1)",
+    )
+    add("--max-tokens", type=_count, help="maximum tokens per reply (default: 512)")
+    add("--api-key-env", metavar="NAME", help=_KEY)
+    add("--slots", type=_count, metavar="N", help="slots of a server started by forge (default: 1)")
+    add("--chat-template", metavar="FILE", help="chat template, for llama-server:FILE")
+    add("--context", type=_count, metavar="TOKENS", help="context size of a server that does not report it")
+    add("--mode", type=_names, metavar="MODE,…", help="modes to compare: auto (default), native, prompted, constrained")
+    add(
+        "--ablation",
+        type=_names,
+        metavar="NAME,…",
+        help="guardrails: reforged (all; default), no_rescue, no_nudge, …, bare",
+    )
+    add("--compact", type=_names, metavar="NAME,…", help="compaction: tiered, sliding, none (default: the scenario's)")
+    add("--think", type=_names, metavar="HOW,…", help="thinking: on, off, low, medium, high (default: the model's)")
+    add(
+        "--against",
+        type=_names,
+        metavar="PLAYER,…",
+        help="other players to compare with: plain, or players from FILE.py",
+    )
+    add(
+        "--only",
+        type=_names,
+        metavar="NAME,…",
+        help="run only the configurations with these names: 'plain,forge auto bare'",
+    )
+    add("--runs", type=_count, metavar="N", help="seeds for each scenario (default: 5)")
+    add("--seed", type=int, metavar="FIRST", help="first seed (default: 1)")
+    add("-o", "--output", metavar="FILE", help="results file (default: results.jsonl)")
+    add("--timeout", type=_seconds, help="maximum seconds per run (default: 300)")
+    add("--parallel", type=_count, metavar="N", help="maximum concurrent runs (default: the server's slots)")
+    add(
+        "--config",
+        type=Path,
+        default=None,
+        metavar="FILE.toml",
+        help="read models and options from a file (docs/evals.md)",
+    )
+    add("--probe", action="store_true", default=False, help="run nothing; print what the server supports")
+    _add_telemetry(parser)
+    parser.set_defaults(command="forge.cli.eval_run:run_eval")
+
+
+def _fill_list(parser: Parser) -> None:
+    _scenarios(parser)
+    parser.set_defaults(command="forge.cli.eval_run:run_scenario_list")
+
+
+def _fill_report(parser: Parser) -> None:
+    add = parser.add_argument
+    add("files", nargs="+", type=Path, metavar="FILE", help="results of forge eval run")
+    add("--against", default="", metavar="NAME", help="compare this configuration with the others of the same model")
+    add("--title", default="", help="title of the report (default: Evals, or the model names on a page)")
+    add("--html", type=Path, metavar="OUT", help="write the report as a self-contained HTML page")
+    parser.set_defaults(command="forge.cli.eval_report:run_report")
+
+
+def _fill_check(parser: Parser) -> None:
+    add = parser.add_argument
+    add("file", type=Path, metavar="FILE", help="new results")
+    add("--against", type=Path, required=True, metavar="BASELINE", help="results to compare with")
+    parser.set_defaults(command="forge.cli.eval_report:run_check")
+
+
+def _scenarios(parser: Parser) -> None:
+    add = parser.add_argument
+    add(
+        "files",
+        nargs="*",
+        default=(),
+        metavar="FILE.py",
+        help="files with your own scenarios and players, instead of a suite",
+    )
+    add("--suite", metavar="all|seeds|FILE.py", help="built-in suite (default without FILE.py: all), or a file")
+    add("--scenario", type=_names, metavar="NAME,…", help="only these scenarios")
+    add("--tags", type=_names, metavar="TAG,…", help="only scenarios with one of these tags")
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """Comma-separated names."""
+    names = tuple(filter(None, (name.strip() for name in text.split(","))))
+    if not names:
+        raise argparse.ArgumentTypeError("it is empty; leave it out, or give comma-separated names")
+    return names
+
+
 def fill_models(parser: Parser) -> None:
     """Arguments of `forge models`."""
     parser.set_defaults(command="forge.cli.models:run_list", json=False)
@@ -343,7 +454,7 @@ def fill_runs(parser: Parser) -> None:
     journals.add_argument("folder", nargs="?", type=Path, help="folder with journals (default: forge's state folder)")
     last = "number of journals to show (default: 10)"
     for one in (parser, journals):  # without defaults, so that `forge runs --json journals` works too
-        one.add_argument("--last", type=count, default=argparse.SUPPRESS, metavar="N", help=last)
+        one.add_argument("--last", type=_count, default=argparse.SUPPRESS, metavar="N", help=last)
         one.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print the journals as JSON")
     _durable_verbs(verbs)
 
@@ -365,7 +476,7 @@ def _durable_verbs(verbs: _Verbs) -> None:
     start.add_argument("--priority", type=int, metavar="N", help="priority; 1 is taken first")
 
     listed = _verb(verbs, "list", "list durable runs, latest first")
-    listed.add_argument("--last", type=count, default=20, metavar="N", help="runs per page (default: %(default)s)")
+    listed.add_argument("--last", type=_count, default=20, metavar="N", help="runs per page (default: %(default)s)")
     listed.add_argument("--cursor", default="", help="show the page that this cursor points to")
     listed.add_argument("--json", action="store_true", help="print the page as JSON")
 
@@ -436,14 +547,14 @@ def _add_database(parser: Parser) -> None:
 def _working(parser: Parser) -> None:
     """Options for commands that perform runs."""
     add = parser.add_argument
-    add("--concurrency", type=count, default=16, metavar="N", help="maximum concurrent runs (default: 16)")
+    add("--concurrency", type=_count, default=16, metavar="N", help="maximum concurrent runs (default: 16)")
     add(
         "--per-minute",
-        type=count,
+        type=_count,
         metavar="N",
         help="maximum runs started per minute, across all workers (default: no limit)",
     )
-    add("--slots", type=count, metavar="N", help="maximum concurrent model calls (default: no limit)")
+    add("--slots", type=_count, metavar="N", help="maximum concurrent model calls (default: no limit)")
     add(
         "--answer-within",
         type=_age,

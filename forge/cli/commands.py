@@ -8,7 +8,6 @@ from msgspec import Struct
 
 from forge._installation import VERSION
 from forge.cli import arguments as takes
-from forge.cli.evals import fill_eval
 from forge.cli.parser import Parser
 
 _EXIT_CODES = """\
@@ -189,7 +188,7 @@ COMMANDS = (
             "forge eval report results.jsonl --html report.html",
             "forge eval check results.jsonl --against baseline.jsonl",
         ),
-        fill=fill_eval,
+        fill=takes.fill_eval,
         codes="exit codes: 0 all runs were made, 1 the server was lost, or check found a regression,\n"
         "            2 wrong usage, or runs that could not be judged, 130 Ctrl-C, 143 SIGTERM",
     ),

@@ -167,12 +167,11 @@ class EvalOptions(Axes, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 _OF_MODEL = frozenset(field.name for field in fields(ModelOptions))
-_KNOWN = frozenset(field.name for field in fields(EvalOptions))
+_OTHER = frozenset(field.name for field in fields(EvalOptions)) - {"model"}
 
 
 def _eval_options(given: argparse.Namespace) -> EvalOptions:
     """The options of the command line, which override the file's. ForgeError for unknown or contradictory ones."""
-    said = {name: value for name, value in vars(given).items() if name in _KNOWN and value != ()}
     file: Path | None = given.config
     or_a_file = ", or give a file with [[model]] as --config"
     known = _read(file) if file else {}
@@ -183,9 +182,8 @@ def _eval_options(given: argparse.Namespace) -> EvalOptions:
         if "backend" not in own:
             raise ForgeError(f"--backend is missing: say where the model runs{or_a_file}")
         known["model"] = [own]
-    options = msgspec.convert(
-        {**known, **{name: value for name, value in said.items() if name != "model"}}, EvalOptions
-    )
+    said = {name: value for name, value in vars(given).items() if name in _OTHER and value != ()}
+    options = msgspec.convert({**known, **said}, EvalOptions)
     if not options.model:
         raise ForgeError(f"no model is given: say where it runs with --backend{or_a_file}")
     return options
@@ -209,17 +207,12 @@ def _read(file: Path) -> dict[str, Any]:
 _T = TypeVar("_T")
 
 
-class Chosen(Struct, frozen=True, kw_only=True):
-    """Scenarios, and players by name."""
+def chosen(
+    files: Iterable[str], suite: str | None, names: Sequence[str], tags: Sequence[str]
+) -> tuple[tuple[Scenario, ...], Mapping[str, Player]]:
+    """The scenarios in the files, otherwise in the suite, filtered by name and tag; and the players by name.
 
-    scenarios: tuple[Scenario, ...]
-    players: Mapping[str, Player]
-
-
-def chosen(files: Iterable[str], suite: str | None, names: Sequence[str], tags: Sequence[str]) -> Chosen:
-    """The scenarios in the files, otherwise in the suite, filtered by name and tag. ForgeError for unknown names.
-
-    `suite` is a built-in suite, or one more file.
+    `suite` is a built-in suite, or one more file. ForgeError for unknown names.
     """
     scenarios: list[Scenario] = []
     players = {player.name: player for player in (FORGE, PLAIN)}
@@ -237,7 +230,7 @@ def chosen(files: Iterable[str], suite: str | None, names: Sequence[str], tags: 
         players |= {player.name: player for player in others}
     if suite or not scenarios:
         scenarios += SUITES[suite or "all"]
-    return Chosen(scenarios=chosen_scenarios(scenarios, names, tags), players=players)
+    return chosen_scenarios(scenarios, names, tags), players
 
 
 def values_of(defined: Mapping[str, object], kind: type[_T]) -> list[_T]:
@@ -258,11 +251,11 @@ def run_eval(given: argparse.Namespace) -> int:
     ForgeError at the end if some runs could not be judged.
     """
     options, console = _eval_options(given), Console()
-    picked = chosen(options.files, options.suite, options.scenario, options.tags)
+    scenarios, players = chosen(options.files, options.suite, options.scenario, options.tags)
     servers = [model.server(options.timeout) for model in options.model]
     evaluation = Evaluation(
-        scenarios=picked.scenarios,
-        players=picked.players,
+        scenarios=scenarios,
+        players=players,
         axes=options,
         seeds=tuple(range(options.seed, options.seed + options.runs)),
         parallel=options.parallel,
@@ -293,7 +286,7 @@ def run_eval(given: argparse.Namespace) -> int:
         return code
     console.say(f"Results: {file.path}. To compare: forge eval report {file.path}")
     # Runs that could not be judged must not look like success.
-    played = {scenario.name for scenario in picked.scenarios}
+    played = {scenario.name for scenario in scenarios}
     if unjudged := [row for row in file.rows if row.verdict == "unjudged" and row.scenario in played]:
         names = ", ".join(sorted({row.scenario for row in unjudged}))
         raise ForgeError(
@@ -339,7 +332,7 @@ async def _probe(console: Console, evaluation: Evaluation, servers: Sequence[Mod
 
 def run_scenario_list(options: argparse.Namespace) -> int:
     """List the scenarios with tags and descriptions."""
-    scenarios = chosen(options.files, options.suite, options.scenario or (), options.tags or ()).scenarios
+    scenarios, _ = chosen(options.files, options.suite, options.scenario or (), options.tags or ())
     console = Console()
     for scenario in scenarios:
         console.say(Text.assemble((scenario.name, "bold"), f"   {scenario.about}"))

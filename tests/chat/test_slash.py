@@ -37,6 +37,6 @@ def test_a_command_that_there_is_not_is_refused_with_what_was_meant() -> None:
 
 
 def test_every_command_of_the_list_is_one() -> None:
-    for name, one in HELP.items():
-        argument = "x" if one.argument else ""
+    for name, (takes, _) in HELP.items():
+        argument = "x" if takes else ""
         assert typed_line(f"/{name} {argument}") == SlashCommand(name, argument)

@@ -127,7 +127,7 @@ def test_the_agent_of_the_page_on_chat_is_loaded(tmp_path: Path) -> None:
 
 def test_the_page_on_chat_has_every_command_and_no_other() -> None:
     there = re.findall(r"^\| `/(\w+)(?: ([^`]+))?` \|", page("chat"), re.MULTILINE)
-    assert there == [(name, one.argument) for name, one in HELP.items()]
+    assert there == [(name, argument) for name, (argument, _) in HELP.items()]
 
 
 def test_the_command_in_the_configuration_of_an_mcp_client_exists() -> None:

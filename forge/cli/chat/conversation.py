@@ -35,13 +35,7 @@ from forge.cli.chat.screen import (
     status_facts,
     tool_rows,
 )
-from forge.cli.chat.slash import (
-    Mistyped,
-    SlashCommand,
-    Spoken,
-    taken_back,
-    typed_line,
-)
+from forge.cli.chat.slash import Mistyped, SlashCommand, Spoken, taken_back, typed_line
 from forge.cli.console import Console, LabelledText, printable, readable
 from forge.cli.options import backend_of
 from forge.cli.progress import downloading
@@ -440,10 +434,11 @@ class Chat:
         back = taken_back(state) if state is not None else None
         if back is None:
             raise ForgeError("there is nothing to undo yet")
-        await session.save(back.state)
+        left, message = back
+        await session.save(left)
         self._agent.switch(session)
-        self._tell("undone", f"“{printable(back.message)}” was removed; effects of tools are not undone")
-        self._face.propose(back.message)
+        self._tell("undone", f"“{printable(message)}” was removed; effects of tools are not undone")
+        self._face.propose(message)
 
 
 # `forge chat`: a conversation with the default agent or the user's own.

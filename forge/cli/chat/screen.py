@@ -164,8 +164,8 @@ _KEYS = {
 
 def help_rows(*, keys: bool) -> Iterator[LabelledText]:
     """The commands, and the keys if there are any."""
-    for name, one in HELP.items():
-        yield LabelledText("", f"{f'/{name} {one.argument}'.rstrip():<16} {one.does}")
+    for name, (argument, does) in HELP.items():
+        yield LabelledText("", f"{f'/{name} {argument}'.rstrip():<16} {does}")
     for key, does in _KEYS.items() if keys else ():
         yield LabelledText("", f"{key:<16} {does}")
 
