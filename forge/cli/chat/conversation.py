@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from importlib.util import find_spec
@@ -20,7 +20,7 @@ from msgspec import Struct
 from returns.result import Failure, Result
 
 from forge.agent import Agent, file_tools
-from forge.agent.memory import Facts, Session, SessionSummary, SQLiteStore
+from forge.agent.memory import Fact, Facts, Session, SessionSummary, SQLiteStore
 from forge.backends.servers.download import Progress
 from forge.backends.servers.process import state_folder
 from forge.cli.approval import Approver
@@ -85,37 +85,6 @@ def room(context_tokens: int) -> int:
     return min(_MOST, context_tokens) if context_tokens else _UNKNOWN
 
 
-# Commands about facts: remember, list, forget.
-
-_NEWEST = 8
-"""Number of newest facts that the agent always knows; older ones only if they share words with a message."""
-
-_LISTED = 50
-"""Maximum facts to list."""
-
-
-async def _about_facts(facts: Facts, command: SlashCommand) -> tuple[LabelledText, ...]:
-    """Execute `/remember`, `/facts` or `/forget`; returns the rows to show. ForgeError if it fails."""
-    match command:
-        case SlashCommand(name="remember", argument=text):
-            kept = await facts.remember(text)
-            return (LabelledText("noted", f"as fact {kept.id}; the agent knows it from your next message"),)
-        case SlashCommand(name="forget", argument=number):
-            if not number.isdecimal() or not await facts.forget(int(number)):
-                raise ForgeError(f"there is no fact {number!r}; /facts lists them with their numbers")
-            return (LabelledText("forgotten", f"fact {number}; messages that mention it stay in the conversation"),)
-        case _:
-            found = await facts.recall(limit=_LISTED + 1)
-            known = sorted(found[:_LISTED], key=lambda fact: fact.id)
-            rows = [LabelledText(f"{one.id}", printable(one.text)) for one in known]
-            if not found:
-                told = "none yet; /remember adds one for all conversations in this folder"
-                rows.append(LabelledText("facts", told))
-            if len(found) > _LISTED:
-                rows.append(LabelledText("", f"and older ones; only the newest {quantity(_LISTED, 'fact')} are listed"))
-            return tuple(rows)
-
-
 # Storage of conversations: one SQLite file per working folder, in forge's state folder.
 
 
@@ -156,18 +125,16 @@ async def known_session(store: SQLiteStore, name: str) -> Session:
     return Session(store, name or found[0])
 
 
-def session_rows(found: tuple[SessionSummary, ...]) -> tuple[LabelledText, ...]:
+def session_rows(found: Sequence[SessionSummary]) -> Iterator[LabelledText]:
     """The conversations, latest first: time, name, size, title."""
     if not found:
-        return (LabelledText("", "there are no conversations in this folder yet"),)
-    rows: list[LabelledText] = []
+        yield LabelledText("", "there are no conversations in this folder yet")
     for one in found[:_LISTED_SESSIONS]:
         when = datetime.fromtimestamp(one.saved, UTC).astimezone()
         facts = f"({quantity(one.messages, 'message')}) {printable(one.title)}"  # no title after an undo of everything
-        rows.append(LabelledText("", f"{when:%d %b %H:%M}  {printable(one.name)}  {facts}".rstrip()))
+        yield LabelledText("", f"{when:%d %b %H:%M}  {printable(one.name)}  {facts}".rstrip())
     if len(found) > _LISTED_SESSIONS:
-        rows.append(LabelledText("", f"and {len(found) - _LISTED_SESSIONS} older"))
-    return tuple(rows)
+        yield LabelledText("", f"and {len(found) - _LISTED_SESSIONS} older")
 
 
 _LISTED_SESSIONS = 20
@@ -243,6 +210,23 @@ def default_agent(options: argparse.Namespace) -> OpenAgent:
 
 
 # A chat: typed lines are messages to the agent or commands, in any kind of terminal.
+
+
+_NEWEST = 8
+"""Number of newest facts that the agent always knows; older ones only if they share words with a message."""
+
+_LISTED_FACTS = 50
+"""Maximum facts to list."""
+
+
+def _fact_rows(found: Sequence[Fact]) -> Iterator[LabelledText]:
+    """The newest facts with their numbers, in their order."""
+    if not found:
+        yield LabelledText("facts", "none yet; /remember adds one for all conversations in this folder")
+    for one in sorted(found[:_LISTED_FACTS], key=lambda fact: fact.id):
+        yield LabelledText(f"{one.id}", printable(one.text))
+    if len(found) > _LISTED_FACTS:
+        yield LabelledText("", f"and older ones; only the newest {_LISTED_FACTS} facts are listed")
 
 
 class Chat:
@@ -385,8 +369,15 @@ class Chat:
                 await self._undo()
             case SlashCommand(name="continue"):
                 await self._continue()
-            case SlashCommand(name="remember" | "facts" | "forget"):
-                self._face.show(*await _about_facts(self._facts, command))
+            case SlashCommand(name="remember", argument=text):
+                kept = await self._facts.remember(text)
+                self._tell("noted", f"as fact {kept.id}; the agent knows it from your next message")
+            case SlashCommand(name="facts"):
+                self._face.show(*_fact_rows(await self._facts.recall(limit=_LISTED_FACTS + 1)))
+            case SlashCommand(name="forget", argument=number):
+                if not number.isdecimal() or not await self._facts.forget(int(number)):
+                    raise ForgeError(f"there is no fact {number!r}; /facts lists them with their numbers")
+                self._tell("forgotten", f"fact {number}; messages that mention it stay in the conversation")
             case _:
                 self._over = True
 
