@@ -5,12 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from forge.cli.chat.conversation import ProjectNotes, project_notes, room
+from forge.cli.chat.conversation import ProjectNotes, project_notes
 from forge.errors import ForgeError
-
-
-def test_a_folder_without_one_has_no_notes(tmp_path: Path) -> None:
-    assert project_notes(tmp_path, 100) is None
 
 
 def test_what_it_says_is_read_without_control_characters(tmp_path: Path) -> None:
@@ -38,8 +34,3 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "AGENTS.md")
     with pytest.raises(ForgeError, match="is outside this folder"):
         project_notes(tmp_path, 100)
-
-
-@pytest.mark.parametrize(("tokens", "characters"), [(0, 8_000), (4_096, 4_096), (1_000_000, 32_000)])
-def test_it_takes_a_quarter_of_the_context_at_most(tokens: int, characters: int) -> None:
-    assert room(tokens) == characters

@@ -40,7 +40,7 @@ till = Workflow("till", tools=[pay], terminal_tool="pay", system_prompt="Pay.")
 
 def words(*parts: str, **gates: asyncio.Event) -> Line:
     """A streamed reply in words."""
-    return streamed(*(chunk({"content": part}) for part in parts), chunk({}, "stop"), DONE, **gates)
+    return streamed(*(chunk({"content": part}) for part in parts), chunk({}, "stop"), DONE, breaks=False, **gates)
 
 
 def calling(name: str, arguments: str) -> Line:

@@ -80,11 +80,6 @@ def project_notes(folder: Path, most: int) -> ProjectNotes | None:
     return ProjectNotes(text, f"{_NAME}, {len(text):,} characters") if text else None
 
 
-def room(context_tokens: int) -> int:
-    """Characters of AGENTS.md that fit a prompt: about a quarter of the context, if known."""
-    return min(_MOST, context_tokens) if context_tokens else _UNKNOWN
-
-
 # Storage of conversations: one SQLite file per working folder, in forge's state folder.
 
 
@@ -191,7 +186,8 @@ def default_agent(options: argparse.Namespace) -> OpenAgent:
         asked = argparse.Namespace(**{**vars(options), "backend": options.backend or "local"})
         asked.model = model or options.model
         async with backend_of(asked, watch).connect() as connection:
-            folder, size = Path.cwd(), room(connection.setup.context_tokens)
+            # As many characters of a file as take about a quarter of the context.
+            folder, size = Path.cwd(), min(_MOST, connection.setup.context_tokens or _UNKNOWN)
             notes = project_notes(folder, size) if options.agents_md else None
             agent = Agent(
                 "chat",
