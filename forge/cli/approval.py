@@ -3,19 +3,16 @@
 import json
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
 from rich.cells import chop_cells
 
 from forge.callbacks import Answer
+from forge.cli.chat.faces import Face
 from forge.cli.console import LabelledText, escaped
 from stages.effect import Approved, Ask, Rejected, Settled, Unanswered
 from stages.message import ToolCall
-
-if TYPE_CHECKING:
-    from forge.cli.chat.faces import Face
 
 # Show every argument in full, so that nothing runs that the person could not read.
 
@@ -111,7 +108,7 @@ def edited(question: Ask, text: str | None) -> Decision:
 class Approver:
     """An `ask` that asks the person at a face. `always` are tools approved for the session."""
 
-    def __init__(self, face: "Face") -> None:
+    def __init__(self, face: Face) -> None:
         self._face = face
         self._typed = ""
         self.always = set[str]()

@@ -11,8 +11,8 @@ from rich.text import Text
 from forge.agent import Agent
 from forge.agent.headless import Record, read_task, run_task
 from forge.cli.approval import Approver
-from forge.cli.arguments import fill_agent_run
 from forge.cli.chat.faces import PlainFace
+from forge.cli.commands import fill_agent_run
 from forge.cli.console import Console, print_json, printable
 from forge.cli.lines import View
 from forge.cli.options import backend_of, refuse_unwritable

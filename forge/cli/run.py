@@ -24,8 +24,8 @@ from forge.backends.servers.process import state_folder
 from forge.callbacks import Asker
 from forge.cli import demo
 from forge.cli.approval import Approver
-from forge.cli.arguments import add_backend, add_model
 from forge.cli.chat.faces import PlainFace
+from forge.cli.commands import add_backend, add_model
 from forge.cli.console import Console, LabelledText, print_json, printable
 from forge.cli.lines import View
 from forge.cli.options import backend_of, redact_of
