@@ -81,7 +81,6 @@ def _values(parser: Parser) -> None:
 
 
 def _add_telemetry(parser: argparse.ArgumentParser) -> None:
-    """Options for logging and telemetry."""
     add = parser.add_argument_group("logging and telemetry").add_argument
     add(
         "--otel",
@@ -414,7 +413,6 @@ def _scenarios(parser: Parser) -> None:
 
 
 def _names(text: str) -> tuple[str, ...]:
-    """Comma-separated names."""
     names = tuple(filter(None, (name.strip() for name in text.split(","))))
     if not names:
         raise argparse.ArgumentTypeError("it is empty; leave it out, or give comma-separated names")
@@ -518,7 +516,6 @@ def _durable_verbs(verbs: _Verbs) -> None:
 
 
 def _verb(verbs: _Verbs, name: str, summary: str, about: str = "") -> Parser:
-    """A verb for durable runs."""
     made = verbs.add_parser(name, help=summary, description=about or f"{summary[0].upper()}{summary[1:]}.")
     _add_database(made)
     made.set_defaults(command=f"forge.cli.durable:run_{name}")

@@ -47,7 +47,6 @@ def _against_record(console: Console, journal: Journal, workflow: Workflow) -> i
 
 
 def _parting_lines(parting: Parting, names: tuple[str, str]) -> str:
-    """The first difference between two workflows, as text."""
     same = "1 state is" if parting.step == 1 else f"{parting.step} states are"
     calls = quantity(parting.turn, "model call")
     head = f"{same} the same; then, after {calls}, the stage {parting.stage} causes the difference:"

@@ -81,7 +81,6 @@ def last_words(journal: Path, how_to_resume: str) -> Iterator[str]:
 
 
 def _unknown_lines(calls: Iterable[ToolCall]) -> Iterator[str]:
-    """One line for each of these calls."""
     for call in calls:
         yield f"Outcome unknown: {call.name} {printable(call.arguments)} was started and may have taken effect."
 

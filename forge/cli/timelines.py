@@ -87,14 +87,12 @@ def _facts(journal: Journal) -> Iterator[str]:
 
 
 def _seconds(number: float) -> str:
-    """A duration as text."""
     if number < 0.001:
         return "under 1 ms"
     return f"{1000 * number:.0f} ms" if number < 1 else f"{number:,.1f} s"
 
 
 def _took_items(outcome: Outcome) -> Iterator[LabelledText]:
-    """The duration of a model call or of tools."""
     match outcome:
         case Replied(reply=reply, seconds=seconds):
             used = reply.usage
