@@ -6,14 +6,13 @@ import logging
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import fields
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
 from forge.cli.console import Console, LabelledText, printable
@@ -35,7 +34,7 @@ from forge.runtime.watching import TOOL_LOGGER
 from forge.toml_tables import read_toml
 from stages.options import did_you_mean
 
-# A series on one server: a line per run with the remaining time; in a terminal, also a bar.
+# A series on one server: a line per run with the remaining time; at the end, a summary.
 
 _STYLES: dict[RunVerdict, str] = {
     "right": "green",
@@ -47,18 +46,16 @@ _STYLES: dict[RunVerdict, str] = {
 _MINUTE, _HOUR = 60, 3600
 
 
-class SeriesProgress(ExitStack):
-    """Records the rows of a series on one server, and shows them as they come; at the end, a summary."""
+class _Progress:
+    """Records the rows of a series on one server, and shows them as they come."""
 
     def __init__(self, console: Console, file: RowFile) -> None:
-        super().__init__()
         self._console, self._file = console, file
-        self._verdicts: defaultdict[Configuration, Counter[RunVerdict]] = defaultdict(Counter)
+        self._wanted = frozenset[object]()
         self._total = self._done = 0
-        self.downloading = self.enter_context(downloading(console))
 
     def begun(self, plan: Plan) -> None:
-        """Show the plan and, in a terminal, a bar."""
+        """Show the plan."""
         played = {cell.scenario.name for cell in plan.wanted}
         done = len(plan.wanted) - len(plan.left)
         known = f", {done} of them in {self._file.path} already" if done else ""
@@ -69,42 +66,34 @@ class SeriesProgress(ExitStack):
             names = ", ".join(one.way for one in plan.not_counted)
             told = f"Skipped, because every selected scenario excludes it: {names}"
             self._console.say(told, "yellow")
-        wanted = {cell.key for cell in plan.wanted}
-        for row in self._file.rows:
-            if row.key in wanted:
-                self._verdicts[row.configuration][row.verdict] += 1
+        self._wanted = frozenset(cell.key for cell in plan.wanted)
         self._began, self._total = time.monotonic(), len(plan.left)
-        self.callback(self._summarize)
-        columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
-        hidden = not self._console.is_terminal
-        self._bar = self.enter_context(Progress(*columns, console=self._console, transient=True, disable=hidden))
-        self._task = self._bar.add_task("", total=self._total, visible=self._total > 0)
 
     def told(self, row: Row) -> None:
         """Record the row, then show it."""
         self._file.append(row)
         self._done += 1
-        self._verdicts[row.configuration][row.verdict] += 1
         # Extrapolate from the completed runs.
         rest = (time.monotonic() - self._began) / self._done * (self._total - self._done)
         about = f"{rest:.0f} s"
         if rest >= _MINUTE:
             about = f"{rest / _MINUTE:.0f} min" if rest < _HOUR else f"{rest / _HOUR:.1f} h"
-        left = f"about {about} left" if self._done < self._total else ""
-        self._bar.update(self._task, completed=self._done, description=left)
-        number = "" if self._console.is_terminal else f"[{self._done}/{self._total}] "
-        more = f"; {left}" if left and not self._console.is_terminal else ""
+        left = f"; about {about} left" if self._done < self._total else ""
         verdict = Text(f"{row.verdict:<10}", style=_STYLES[row.verdict])
-        took = f"  {quantity(row.calls, 'call')}, {row.seconds:.1f} s{more}"
+        took = f"  {quantity(row.calls, 'call')}, {row.seconds:.1f} s{left}"
         name = f" {row.configuration.name}  {row.scenario} {row.seed}"
-        line = Text.assemble(number, verdict, name, (took, "dim"))
+        line = Text.assemble(f"[{self._done}/{self._total}] ", verdict, name, (took, "dim"))
         if row.verdict != "right":
             line.append(f"  {printable(row.why, 160)}", style="dim")
         self._console.say(line)
 
-    def _summarize(self) -> None:
+    def summarize(self) -> None:
         """Show one line per configuration with its verdicts."""
-        for configuration, counts in self._verdicts.items():
+        verdicts: defaultdict[Configuration, Counter[RunVerdict]] = defaultdict(Counter)
+        for row in self._file.rows:
+            if row.key in self._wanted:
+                verdicts[row.configuration][row.verdict] += 1
+        for configuration, counts in verdicts.items():
             parts = [f"{counts['right']} of {counts.total()} right"]
             parts += [f"{counts[v]} {v}" for v in _STYLES if v != "right" and counts[v]]
             self._console.say(Text.assemble((configuration.name, "bold"), f": {', '.join(parts)}"))
@@ -270,13 +259,15 @@ def run_eval(given: argparse.Namespace) -> int:
         async def run() -> int:
             code = 0
             for server in servers:
-                with SeriesProgress(console, file) as shown:
-                    done, download = file.rows, shown.downloading
+                shown = _Progress(console, file)
+                with downloading(console) as download:
                     try:
-                        await evaluation.run(server, done, begun=shown.begun, told=shown.told, download=download)
+                        await evaluation.run(server, file.rows, begun=shown.begun, told=shown.told, download=download)
                     except ServerLost as lost:
                         console.say(str(lost), "red")
                         code = 1
+                    finally:
+                        shown.summarize()
             return code
 
         with _without_tracebacks():
