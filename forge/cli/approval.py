@@ -95,13 +95,6 @@ def decided(question: Ask, typed: str | None) -> Decision | EditWanted:
     return Decision(Rejected(digest=digest, reason=reason))
 
 
-def edited(question: Ask, text: str | None) -> Decision:
-    """The decision after an edit: the call with the new arguments; a no if they are empty."""
-    if text is None or not text.strip():
-        return Decision(Rejected(digest=question.digest, reason="the user said no"))
-    return Decision(Approved(digest=question.digest, edited=text.strip()))
-
-
 # Asking the question, a screen at a time.
 
 
@@ -125,7 +118,9 @@ class Approver:
         if isinstance(found, EditWanted):
             prompt = "change the arguments; an empty line is a no"
             text = await self._face.answer((), prompt, self._typed if question.problem else found.text)
-            self._typed, found = text or "", edited(question, text)
+            self._typed = (text or "").strip()
+            no = Rejected(digest=question.digest, reason="the user said no")
+            found = Decision(Approved(digest=question.digest, edited=self._typed) if self._typed else no)
         if found.always:
             self.always.add(tool)
         return found.answer
