@@ -16,7 +16,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Self
 
-from msgspec import Struct
 from returns.result import Failure, Result
 
 from forge.agent import Agent, file_tools
@@ -54,18 +53,14 @@ from stages.state import Done
 _NAME, _MOST, _UNKNOWN = "AGENTS.md", 32_000, 8_000
 
 
-class ProjectNotes(Struct, frozen=True):
-    """The text of the notes, and a sentence about them for the user."""
+def project_notes(folder: Path, most: int) -> tuple[str, str]:
+    """At most `most` characters of the folder's AGENTS.md, and a sentence about them for the user; empty without one.
 
-    text: str
-    told: str
-
-
-def project_notes(folder: Path, most: int) -> ProjectNotes | None:
-    """At most `most` characters of the folder's AGENTS.md; None if there is none. ForgeError if it cannot be read."""
+    ForgeError if it cannot be read.
+    """
     path = folder / _NAME
     if not path.exists():
-        return None
+        return "", ""
     if not path.is_file() or not path.resolve().is_relative_to(folder.resolve()):
         raise ForgeError(f"{path} is outside this folder; ignore it with --no-agents-md")
     try:
@@ -76,8 +71,8 @@ def project_notes(folder: Path, most: int) -> ProjectNotes | None:
         raise ForgeError(f"{path} cannot be read: {error.strerror}; ignore it with --no-agents-md") from None
     text = readable(found[:most]).strip()
     if len(found) > most:
-        return ProjectNotes(text, f"the first {most:,} characters of {_NAME}, which is longer")
-    return ProjectNotes(text, f"{_NAME}, {len(text):,} characters") if text else None
+        return text, f"the first {most:,} characters of {_NAME}, which is longer"
+    return text, f"{_NAME}, {len(text):,} characters" if text else ""
 
 
 # Storage of conversations: one SQLite file per working folder, in forge's state folder.
@@ -139,12 +134,8 @@ _LISTED_SESSIONS = 20
 # The connected agent of a chat: the user's own, or the default one.
 
 
-class Opened(Struct, frozen=True):
-    """A connected agent; `told` are sentences about files that it was given."""
-
-    agent: Agent
-    told: tuple[str, ...] = ()
-
+Opened = tuple[Agent, str]
+"""A connected agent, and a sentence about the file that it was given."""
 
 Watch = Callable[[Progress], None]
 """Watches a download."""
@@ -173,7 +164,7 @@ def _own_agent(options: argparse.Namespace) -> OpenAgent:
         if model:
             raise ForgeError(f"the agent in {options.agent} has its own backend")
         async with agent:
-            yield Opened(agent)
+            yield agent, ""
 
     return opening
 
@@ -188,7 +179,7 @@ def default_agent(options: argparse.Namespace) -> OpenAgent:
         async with backend_of(asked, watch).connect() as connection:
             # As many characters of a file as take about a quarter of the context.
             folder, size = Path.cwd(), min(_MOST, connection.setup.context_tokens or _UNKNOWN)
-            notes = project_notes(folder, size) if options.agents_md else None
+            notes, told = project_notes(folder, size) if options.agents_md else ("", "")
             agent = Agent(
                 "chat",
                 backend=OpenBackend(connection),
@@ -197,10 +188,10 @@ def default_agent(options: argparse.Namespace) -> OpenAgent:
                 # A small model is good at choosing between tools, and bad at choosing between a tool and text
                 # (docs/agent.md).
                 on_text="respond" if options.tools and connection.setup.mode == "constrained" else "accept",
-                background=notes.text if notes else "",
+                background=notes,
             )
             async with agent:
-                yield Opened(agent, (notes.told,) if notes else ())
+                yield agent, told
 
     return opening
 
@@ -250,7 +241,7 @@ class Chat:
     async def open(self, session: Session, watch: Watch, *, resumed: bool) -> None:
         """Connect the agent and let it continue with the session. ForgeError if that fails."""
         self._session, self._resumed = session, resumed
-        self._opened = await self._connection.enter_async_context(self._opening("", watch))
+        self._agent, self._told = await self._connection.enter_async_context(self._opening("", watch))
         if self._agent.memory is None:
             self._agent.switch(session)
         elif resumed:
@@ -261,16 +252,12 @@ class Chat:
         """Hold the conversation until the input ends; returns the exit code. `asks`: a person can approve calls."""
         self._face, self._approver = face, Approver(face)
         self._ask = self._approver if asks else None
-        self._face.show(*opened_rows(self._agent, self._opened.told))
+        self._face.show(*opened_rows(self._agent, self._told))
         if self._resumed:
             await self._tell_resumed()
         while not self._over and (line := await self._face.line()) is not None:
             await self._heard(line)
         return self.code
-
-    @property
-    def _agent(self) -> Agent:
-        return self._opened.agent
 
     @property
     def working(self) -> bool:
@@ -387,11 +374,11 @@ class Chat:
         if name:
             self._tell("model", f"connecting to {name} …")
             async with AsyncExitStack() as other:
-                opened = await other.enter_async_context(self._opening(name, lambda _: None))
-                opened.agent.switch(self._agent.memory)
-                opened.agent.facts = self._facts
+                agent, _ = await other.enter_async_context(self._opening(name, lambda _: None))
+                agent.switch(self._agent.memory)
+                agent.facts = self._facts
                 before, self._connection = self._connection, other.pop_all()
-            self._opened = opened
+            self._agent = agent
             await before.aclose()
         self._face.show(*model_rows(self._agent))
 

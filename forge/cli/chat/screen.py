@@ -170,13 +170,13 @@ def help_rows(*, keys: bool) -> Iterator[LabelledText]:
         yield LabelledText("", f"{key:<16} {does}")
 
 
-def opened_rows(agent: Agent, told: tuple[str, ...]) -> Iterator[LabelledText]:
-    """The start of a chat: the model, the tools, and files given to the agent."""
+def opened_rows(agent: Agent, told: str) -> Iterator[LabelledText]:
+    """The start of a chat: the model, the tools, and the file given to the agent."""
     yield from model_rows(agent)
     names = ", ".join(one.name for one in _own(agent.workflow.rules.tools))
     yield LabelledText("tools", printable(names) or "none")
-    for sentence in told:
-        yield LabelledText("read", printable(sentence))
+    if told:
+        yield LabelledText("read", printable(told))
     yield LabelledText("", "/help lists the commands; Ctrl-C cancels, Ctrl-D exits")
 
 
