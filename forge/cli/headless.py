@@ -18,7 +18,7 @@ from forge.cli.lines import View
 from forge.cli.options import backend_of, refuse_unwritable
 from forge.cli.parser import Parser
 from forge.cli.progress import downloading
-from forge.cli.run import last_words, load, new_journal, resume_line, watched
+from forge.cli.run import load, new_journal, resume_line, watched
 from forge.errors import ForgeError, JournalError
 from forge.journal.file import refuse_taken
 from forge.journal.summary import glance
@@ -42,20 +42,16 @@ def run_headless(options: argparse.Namespace) -> int:
     if named is None and agent is None:
         raise ForgeError(f"{options.task} has no backend; add one, or give --backend")
     model = options.model or task.model or ""
+    how_to_resume = _how_to_resume(options, journal)
     console = Console(stderr=True)
     with downloading(console) as progress:
         asked = argparse.Namespace(**{**vars(options), "backend": named, "model": model})
         backend = backend_of(asked, progress) if agent is None or named is not None else agent.backend
         console.say(Text.assemble(("task", "bold"), f": {printable(task.task)}"))
-        again = options.resume is not None
-        ask = Approver(PlainFace()) if again and sys.stdin.isatty() and sys.stdout.isatty() else None
-        work = partial(run_task, task, journal_file=journal, agent=agent, backend=backend, resume=again)
-        record, signalled = watched(
-            View(console),
-            lambda watching: work(**watching),
-            ask,
-            lambda: last_words(journal, _going_on(options, journal)),
-        )
+        resume = options.resume is not None
+        ask = Approver(PlainFace()) if resume and sys.stdin.isatty() and sys.stdout.isatty() else None
+        work = partial(run_task, task, journal_file=journal, agent=agent, backend=backend, resume=resume)
+        record, signalled = watched(View(console), lambda watching: work(**watching), ask, journal, how_to_resume)
     if record.outcome == "cancelled" and signalled:
         record = msgspec.structs.replace(record, exit_code=signalled)
     file = options.record
@@ -76,7 +72,7 @@ def run_headless(options: argparse.Namespace) -> int:
     why = "" if record.outcome in _SHOWN else f": {printable(record.reason or record.result)}"
     console.say(Text.assemble((record.outcome.replace("_", " "), "bold"), why))
     if _resumable(record, journal):
-        console.say(_going_on(options, journal))
+        console.say(how_to_resume)
     return record.exit_code
 
 
@@ -90,8 +86,7 @@ def _resumable(record: Record, journal: Path) -> bool:
         return False
 
 
-def _going_on(options: argparse.Namespace, journal: Path) -> str:
-    """The command that resumes the run, with its options."""
+def _how_to_resume(options: argparse.Namespace, journal: Path) -> str:
     parser = Parser()
     fill_agent_run(parser)
     again = argparse.Namespace(**{**vars(options), "journal": None, "resume": journal})

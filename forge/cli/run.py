@@ -54,7 +54,7 @@ _RESUMABLE = (Cancelled, BackendFailed, ApprovalNeeded, OutcomeUnknown)
 """The halts from which the journal can be resumed."""
 
 
-def _going_on(journal: Path, options: argparse.Namespace) -> str:
+def _how_to_resume(journal: Path, options: argparse.Namespace) -> str:
     """How to resume an interrupted run of a workflow."""
     if redact_of(options).kinds():
         return "It cannot be resumed: its journal is redacted."
@@ -67,17 +67,6 @@ def _going_on(journal: Path, options: argparse.Namespace) -> str:
 def resume_line(*words: str | Path) -> str:
     """The complete command that resumes a run, with all options."""
     return f"To resume it: {shlex.join(('forge', *map(str, words)))}"
-
-
-def last_words(journal: Path, how_to_resume: str) -> Iterator[str]:
-    """The lines of a run that is aborted: its calls with an unknown outcome, as its journal has them."""
-    if not journal.exists():
-        return
-    with suppress(JournalError):
-        pending = read_journal(journal).pending
-        if isinstance(pending, Execute) and not pending.retriable:
-            yield from _unknown_lines(pending.calls)
-    yield how_to_resume
 
 
 def _unknown_lines(calls: Iterable[ToolCall]) -> Iterator[str]:
@@ -167,17 +156,24 @@ def watched(
     view: View,
     work: Callable[[Watching], Coroutine[None, None, _T]],
     ask: Asker | None,
-    last_words: Callable[[], Iterable[str]],
+    journal: Path,
+    how_to_resume: str,
 ) -> tuple[_T, int]:
     """The result of the work, which the view shows, and the exit code of the signal that cancelled it, or 0.
 
-    The first signal ends the run as `Cancelled`, with every call answered. The second prints the lines `last_words` and
-    exits: the journal is always complete, and servers started by forge notice.
+    The first signal ends the run as `Cancelled`, with every call answered. The second prints the calls with an unknown
+    outcome and how to resume, and exits: the journal is always complete, and servers started by forge notice.
     """
 
     def aborted() -> str:
-        cursor = "\x1b[?25h" if view.console.is_terminal else ""
-        return "\n".join((f"{cursor}\naborted", *last_words(), ""))
+        lines = ["\x1b[?25h" if view.console.is_terminal else "", "aborted"]
+        if journal.exists():
+            with suppress(JournalError):
+                pending = read_journal(journal).pending
+                if isinstance(pending, Execute) and not pending.retriable:
+                    lines += _unknown_lines(pending.calls)
+            lines.append(how_to_resume)
+        return "\n".join((*lines, ""))
 
     async def watching(signals: ExitStack) -> tuple[_T, int]:
         cancel = asyncio.Event()
@@ -206,8 +202,7 @@ def watched(
 
 def _shown(journal: Path, options: argparse.Namespace, title: Text, begin: _Begin) -> int:
     """Show a run, recorded in that journal, from start to end; returns the exit code."""
-    view = View(console := Console())
-
+    view, how_to_resume = View(console := Console()), _how_to_resume(journal, options)
     with downloading(console) as progress:
         backend = backend_of(options, progress)
         console.say(title)
@@ -216,12 +211,10 @@ def _shown(journal: Path, options: argparse.Namespace, title: Text, begin: _Begi
         asks = options.backend != "local" and not startable(options.backend)
         try:
             with view.connecting(options.backend) if asks else nullcontext():
-                result, signalled = watched(
-                    view, partial(begin, backend), ask, lambda: last_words(journal, _going_on(journal, options))
-                )
+                result, signalled = watched(view, partial(begin, backend), ask, journal, how_to_resume)
         except ForgeError:
             if view.turns and journal.exists():
-                print(_going_on(journal, options), file=sys.stderr)
+                print(how_to_resume, file=sys.stderr)
             raise
     halted = result.failure() if isinstance(result, Failure) else None
     for line in _unknown_lines(halted.state.ledger.in_doubt if halted else ()):
@@ -231,7 +224,7 @@ def _shown(journal: Path, options: argparse.Namespace, title: Text, begin: _Begi
     if halted is None:
         return 0
     if recorded and isinstance(halted.halt, _RESUMABLE):
-        console.say(_going_on(journal, options))
+        console.say(how_to_resume)
     return signalled if signalled and isinstance(halted.halt, Cancelled) else 1
 
 
