@@ -183,11 +183,24 @@ def test_what_is_wrong_is_told_before_anything_is_read(tmp_path: Path, words: li
     assert says in " ".join(done.stderr.split())
 
 
-def test_a_conversation_without_a_message_is_not_saved_under_a_name(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("/save early", "  problem  there is nothing to save yet"),
+        ("/undo", "  problem  there is nothing to undo yet"),
+        ("/continue", "  problem  every message was answered; there is nothing to continue"),
+        ("/thinking", "  thought  nothing so far"),
+        ("/context", "   prompt  known after your next message"),
+        ("/tools", "     read  wait: Wait."),
+        ("/model other", "  problem  the agent in till.py:paying has its own backend"),
+        ("/help", "           /exit            exit; the conversation is saved"),
+    ],
+)
+def test_commands_before_the_first_message(tmp_path: Path, command: str, says: str) -> None:
     (tmp_path / "till.py").write_text(AGENT)
-    done = chat(tmp_path, "/save early\n", "till.py:paying")
+    done = chat(tmp_path, f"{command}\n", "till.py:paying")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[-1] == "  problem  there is nothing to save yet"
+    assert done.stdout.splitlines()[-1] == says
 
 
 def test_ctrl_c_ends_it_without_a_traceback(tmp_path: Path) -> None:

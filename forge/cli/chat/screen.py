@@ -183,9 +183,7 @@ def opened_rows(agent: Agent, told: str) -> Iterator[LabelledText]:
 def model_rows(agent: Agent) -> Iterator[LabelledText]:
     """What is known of the model."""
     setup = agent.setup
-    if setup is None:
-        yield LabelledText("model", "not connected")
-        return
+    assert setup is not None, "a chat's agent is connected"  # noqa: S101
     room = f", {setup.context_tokens:,} tokens of context" if setup.context_tokens else ""
     how = f"tool calls {setup.mode}" if agent.workflow.rules.tools else "no tools"
     facts = f"{printable(setup.model) or 'chosen by the server'} ({how}{room})"
