@@ -170,7 +170,7 @@ def page(journal: Journal, steps: Iterable[Step]) -> str:
         title=_text(journal.header.workflow),
         style=_STYLE,
         facts=_text(" · ".join(filter(None, _facts(journal)))),
-        end="\n".join(f'<p class="end {_class(item)}">{_text(text)}</p>' for item, text in ends),
+        end="\n".join(f'<p class="end {item.label}">{_text(text)}</p>' for item, text in ends),
         sections="\n".join(map(_section, sections)),
     )
 
@@ -190,11 +190,6 @@ def save_page(path: Path, content: str) -> None:
         raise ForgeError(f"cannot write the page {path}: {error.strerror}") from None
 
 
-def _class(item: LabelledText) -> str:
-    """The first word of the label, which is forge's own."""
-    return item.label.partition(" ")[0]
-
-
 def _section(section: Section) -> str:
     rows = "".join(map(_row, section.items))
     share = min(100, 100 * section.tokens // section.room) if section.room else 0
@@ -208,7 +203,7 @@ def _row(item: LabelledText) -> str:
     if len(item.text) > _FOLDED or item.text.count("\n") >= _LINES:
         head = _text(" ".join(item.text[: 4 * _HEAD].split())[:_HEAD])
         text = f"<details><summary>{head}… <i>{len(item.text):,} characters</i></summary>{text}</details>"
-    return f'<dt>{item.label}</dt><dd class="{_class(item)}">{text}</dd>'
+    return f'<dt>{item.label}</dt><dd class="{item.label}">{text}</dd>'
 
 
 def _text(text: str) -> str:
