@@ -127,7 +127,7 @@ class StoreError(ForgeError):
 class SessionChangedError(ForgeError):
     """A save was refused because another process or object has saved or deleted the session since it was loaded.
 
-    `after` is the revision that the save was based on, `found` the current one; 0 means that there is none.
+    It was based on the revision `after`, and `found` is the current one; 0 means that there is none.
     """
 
     def __init__(self, name: str, after: int, found: int) -> None:
@@ -138,7 +138,6 @@ class SessionChangedError(ForgeError):
         else:
             what = f"the session {name!r} was saved by another since it was loaded;"
         super().__init__(f"{what} load it again and go on from there")
-        self.after, self.found = after, found
 
 
 class McpError(ForgeError):

@@ -1,9 +1,12 @@
 """Undo: what is left of a conversation."""
 
+from msgspec.structs import replace
+
 from forge import Agent
 from forge.cli.chat.slash import taken_back
 from forge.interpreters.scripted import Scripted, call
 from stages.memory import Fact, with_facts
+from stages.message import User
 from stages.state import Done, State
 from tests.flows import look
 
@@ -32,6 +35,9 @@ def test_the_last_message_and_all_that_came_of_it_are_gone() -> None:
 
 
 def test_facts_that_were_shown_before_it_go_with_it() -> None:
-    back = taken_back(with_facts(talked("Hi."), (Fact(id=1, text="Ann drinks tea.", at=0.0),)))
+    before = talked("Hi.")
+    told = with_facts(before, (Fact(id=1, text="Ann drinks tea.", at=0.0),))
+    back = taken_back(replace(told, history=(*told.history, User(text="And now?"))))
     assert back is not None
-    assert len(back[0].history) == 1
+    assert back[0].history == before.history
+    assert len(told.history) == len(before.history) + 1
