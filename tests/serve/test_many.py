@@ -120,13 +120,13 @@ async def test_the_end_of_a_run_is_read_again_for_who_joins_while_it_is_read(tmp
         followings._runs = runs
         halted = await runs.get(run)
         async with followings.of(halted, flow) as first:
-            reading = asyncio.ensure_future(followings._refresh(runs, first, ("", "")))
+            reading = asyncio.ensure_future(followings._refresh(first, ("", "")))
             await asyncio.sleep(0)
             async with followings.of(halted, flow):
                 await reading
                 assert not first.over
-                assert first.dirty
-            await followings._refresh(runs, first, ("", ""))
+                assert first.head is None
+            await followings._refresh(first, ("", ""))
             assert first.over
 
 
