@@ -1,8 +1,8 @@
-"""The workflow that the scripts run, with tools that remember what they were called with; and two plain tools."""
+"""The workflow that the scripts run, with tools that remember their calls; two plain tools; and an approver."""
 
 import asyncio
 
-from forge import ToolFailed, ToolResolutionError, Workflow, tool
+from forge import Approved, Ask, ToolFailed, ToolResolutionError, Workflow, tool
 from forge.connection import Backend, Connection
 from stages.tool import Prerequisite
 
@@ -17,6 +17,11 @@ def look(what: str) -> str:
 def finish() -> str:
     """Finish."""
     return "ok"
+
+
+async def approve(question: Ask) -> Approved:
+    """The answer of a person who approves of every call."""
+    return Approved(digest=question.digest)
 
 
 class Desk:
