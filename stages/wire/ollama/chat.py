@@ -1,14 +1,14 @@
 """Ollama's chat, as a client: requests written, answers read whole and as streams."""
 
 from collections.abc import Iterable, Mapping
-from typing import Self, TypeVar, assert_never
+from typing import Self, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from stages.effect import Fault, Reply, Usage
-from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
+from stages.message import Assistant, History, Message, System, Tool
 from stages.repair.decoding import decode
 from stages.wire.deltas import (
     CallDelta,
@@ -22,7 +22,7 @@ from stages.wire.deltas import (
     decoded_reply,
 )
 from stages.wire.faults import CALLS_LIMIT, Answer, malformed, reported_fault, too_many_calls_fault
-from stages.wire.openai.chat import arguments_text
+from stages.wire.openai.chat import WireMessage, arguments_text, encode_message
 from stages.wire.sampling import Sampling, head, options
 from stages.wire.valid import paragraphs, valid_history
 
@@ -39,13 +39,6 @@ class _WireFunction(Struct, frozen=True, kw_only=True, gc=False):
 
 class _WireCall(Struct, frozen=True, kw_only=True, gc=False):
     function: _WireFunction
-
-
-class _WireMessage(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    role: str
-    content: str
-    tool_calls: tuple[_WireCall, ...] = ()
-    tool_name: str = ""
 
 
 OPTION_NAMES = {"max_tokens": "num_predict"}
@@ -67,29 +60,23 @@ def request_head(
     return head({"model": model, "options": asked}, {}, {"stream": False, **further})
 
 
-def encode_history(history: History) -> tuple[_WireMessage, ...]:
+def encode_history(history: History) -> tuple[WireMessage, ...]:
     """The messages of a request; system prompts become one message, damaged calls are repaired or turned into text."""
     texts = [message.text for message in history if isinstance(message, System)]
-    system = (_WireMessage(role="system", content=paragraphs(texts)),) if texts else ()
+    system = (WireMessage(role="system", content=paragraphs(texts)),) if texts else ()
     return system + tuple(_message(message) for message in valid_history(history) if not isinstance(message, System))
 
 
-def _message(message: Message) -> _WireMessage:
+def _message(message: Message) -> WireMessage:
     match message:
-        case System(text=text):
-            return _WireMessage(role="system", content=text)
-        case User(text=text):
-            return _WireMessage(role="user", content=text)
         case Assistant(text=text, calls=calls):
-            return _WireMessage(role="assistant", content=text, tool_calls=tuple(map(_call, calls)))
+            functions = (_WireFunction(name=call.name, arguments=Raw(call.arguments.encode())) for call in calls)
+            made = tuple(_WireCall(function=function) for function in functions)
+            return WireMessage(role="assistant", content=text, tool_calls=made)
         case Tool(name=name, text=text):
-            return _WireMessage(role="tool", content=text, tool_name=name)
+            return WireMessage(role="tool", content=text, tool_name=name)
         case _:
-            assert_never(message)
-
-
-def _call(call: ToolCall) -> _WireCall:
-    return _WireCall(function=_WireFunction(name=call.name, arguments=Raw(call.arguments.encode())))
+            return encode_message(message)
 
 
 class _Function(Struct):

@@ -46,25 +46,28 @@ class _WireCall(Struct, frozen=True, kw_only=True):
 
 
 class WireMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A message of a request; Ollama's calls have another form, and its results a `tool_name` instead of an id."""
+
     role: str
     content: str
-    tool_calls: tuple[_WireCall, ...] = ()
+    tool_calls: tuple[Struct, ...] = ()
     tool_call_id: str = ""
+    tool_name: str = ""
 
 
-class WireSpec(Struct, frozen=True, kw_only=True):
+class _WireSpec(Struct, frozen=True, kw_only=True):
     name: str
     description: str
     parameters: Raw
     strict: bool | UnsetType = UNSET
 
 
-class WireTool(Struct, frozen=True, kw_only=True):
+class _WireTool(Struct, frozen=True, kw_only=True):
     type: str = "function"
-    function: WireSpec
+    function: _WireSpec
 
 
-def _encode_message(message: Message) -> WireMessage:
+def encode_message(message: Message) -> WireMessage:
     """One message in the protocol's form; its kind and turn are dropped."""
     match message:
         case Tool():
@@ -85,13 +88,16 @@ def _encode_message(message: Message) -> WireMessage:
 
 def encode_history(history: History) -> tuple[WireMessage, ...]:
     """The messages of a request, including native tool calls."""
-    return tuple(map(_encode_message, history))
+    return tuple(map(encode_message, history))
 
 
 def encode_tools(tools: tuple[ToolSpec, ...]) -> Raw:
     """The `tools` of a request, in declared order; made once per workflow."""
-    specs = (WireSpec(name=t.name, description=t.description, parameters=t.parameters) for t in tools)
-    return Raw(msgspec.json.encode([WireTool(function=spec) for spec in specs]))
+    return Raw(msgspec.json.encode([_WireTool(function=_spec(tool)) for tool in tools]))
+
+
+def _spec(tool: ToolSpec) -> _WireSpec:
+    return _WireSpec(name=tool.name, description=tool.description, parameters=tool.parameters)
 
 
 _encode = msgspec.json.Encoder().encode
@@ -119,14 +125,9 @@ def _encoded(message: Struct) -> bytes:
 
 def encode_strict_tools(tools: tuple[ToolSpec, ...]) -> Raw:
     """The `tools` of a request, each strict if its schema allows it; `strict_refusals` lists the others."""
-    return Raw(msgspec.json.encode([WireTool(function=_spec(tool)) for tool in tools]))
-
-
-def _spec(tool: ToolSpec) -> WireSpec:
-    projected = project(tool.parameters, "openai-strict")
-    if projected.refused:
-        return WireSpec(name=tool.name, description=tool.description, parameters=tool.parameters)
-    return WireSpec(name=tool.name, description=tool.description, parameters=projected.schema, strict=True)
+    projected = [(tool, project(tool.parameters, "openai-strict")) for tool in tools]
+    specs = (_spec(t) if p.refused else replace(_spec(t), parameters=p.schema, strict=True) for t, p in projected)
+    return Raw(msgspec.json.encode([_WireTool(function=spec) for spec in specs]))
 
 
 def strict_refusals(tools: tuple[ToolSpec, ...]) -> tuple[str, ...]:

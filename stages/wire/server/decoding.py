@@ -51,14 +51,19 @@ class BadRequest(Exception):  # noqa: N818 - it never leaves the decoders: `deco
         self.error = RequestError(message=said, param=param, status=status, code=code)
 
 
-def decoded_request(
-    decoder: msgspec.json.Decoder[T], body: bytes, served: Callable[[T, bytes], ServerRequest]
-) -> ServerRequest | RequestError:
-    """The request that `served` makes of the decoded body, or the RequestError for what is wrong with it."""
-    try:
-        return served(_read(decoder, body), body)
-    except BadRequest as bad:
-        return bad.error
+def request_decoder(
+    kind: type[T], served: Callable[[T, bytes], ServerRequest]
+) -> Callable[[bytes], ServerRequest | RequestError]:
+    """A function that reads a body of this kind: the request that `served` makes of it, or what is wrong with it."""
+    decoder = msgspec.json.Decoder(kind)
+
+    def decode_request(body: bytes) -> ServerRequest | RequestError:
+        try:
+            return served(_read(decoder, body), body)
+        except BadRequest as bad:
+            return bad.error
+
+    return decode_request
 
 
 def _read(decoder: msgspec.json.Decoder[T], body: bytes) -> T:

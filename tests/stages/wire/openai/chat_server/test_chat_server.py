@@ -12,7 +12,7 @@ from stages.effect import Fault, RawCall, Reply, Usage
 from stages.message import User, turn_of
 from stages.wire.deltas import CallDelta, CallStarted, Ended, TextDelta
 from stages.wire.openai.chat import encode_history, encode_messages
-from stages.wire.openai.chat_server import completion_events, decode_request, encode_error, encode_reply
+from stages.wire.openai.chat_server import completion_events, decode_request, encode_reply
 from stages.wire.server.errors import RequestError, error_of
 from stages.wire.server.request import ClientChoice, Foreign, ServerRequest, TextFormat, as_sent, fields
 from stages.wire.server.streams import Envelope
@@ -378,7 +378,7 @@ ERRORS = [
 
 @pytest.mark.parametrize(("error", "status", "kind", "code"), ERRORS)
 def test_an_error_has_the_shape_of_the_protocol(error: RequestError, status: int, kind: str, code: str | None) -> None:
-    answer = encode_error(error)
+    answer = CHAT.encode_error(error)
     assert answer.status == status
     assert json.loads(answer.body) == {
         "error": {"message": error.message, "type": kind, "param": error.param or None, "code": code}
@@ -387,4 +387,4 @@ def test_an_error_has_the_shape_of_the_protocol(error: RequestError, status: int
 
 def test_an_error_says_when_to_try_again_and_whether_to() -> None:
     fault = Fault(kind="status", detail="busy", status=429, retry_after=1.6, retriable=False)
-    assert encode_error(error_of(fault)).headers == (("retry-after", "2"), ("x-should-retry", "false"))
+    assert CHAT.encode_error(error_of(fault)).headers == (("retry-after", "2"), ("x-should-retry", "false"))
