@@ -41,8 +41,6 @@ def test_a_wire_does_what_it_says_that_it_can(spoken: Wire) -> None:
     for way in spoken.constraints:
         dialect = replace(spoken.dialect, constrain=way)
         assert b'{"const":1}' in bytes(wire(dialect).tail(None, Raw(b'{"const":1}')))
-    told = wire(replace(spoken.dialect, context_tokens=4321)).head("m", Sampling(), ())
-    assert (b"4321" in bytes(told)) == spoken.sets_context
     assert demandable(spoken, Sampling()) == spoken.demands
     for option in spoken.excludes_demand:
         assert not demandable(spoken, Sampling(extra={option: {"type": "enabled"}}))
@@ -204,6 +202,13 @@ REQUESTS: dict[WireName, dict[str, object]] = {
 @pytest.mark.parametrize("name", WIRES)
 def test_a_request_is_what_the_protocol_says(name: WireName) -> None:
     assert sent(WIRES[name], HISTORY, Sampling(temperature=0.5)) == {"model": "m", **REQUESTS[name]}
+
+
+def test_ollama_is_told_the_size_of_the_context() -> None:
+    dialect = Dialect(wire="ollama", context_tokens=8192, body={"think": False})
+    head = json.loads(bytes(wire(dialect).head("m", Sampling(), ())))
+    options = {"num_ctx": 8192, "num_predict": 1024}
+    assert head == {"model": "m", "options": options, "stream": False, "think": False}
 
 
 WHAT = Assistant(calls=(replace(A, arguments='{"what": "a",}'),))
