@@ -836,9 +836,10 @@ def test_a_stream_of_a_response_has_each_item_added_and_done_and_the_whole_at_th
     assert [event["item"] for event in found if event["type"] == "response.output_item.done"] == ITEMS
     assert found[-1]["response"] == json.loads(RESPONSES.encode_reply(CALLED, envelope(RESPONSES)))
     assert {event["response"]["id"] for event in found if "response" in event} == {"resp_3f"}
+    assert [event["name"] for event in found if event["type"].endswith("arguments.done")] == ["look"]
     deltas = [event["delta"] for event in found if "delta" in event]
     assert deltas == ["Hm.", "I ", "look.", " Now.", '{"at": "tree"}', "+"]
-    inside = [event for event in found if "item_id" in event]
+    inside = [event for event in found if not {"response", "item"} & event.keys()]
     assert [ITEMS[event["output_index"]]["id"] for event in inside] == [event["item_id"] for event in inside]
 
 

@@ -41,6 +41,8 @@ def test_a_wire_does_what_it_says_that_it_can(spoken: Wire) -> None:
     for way in spoken.constraints:
         dialect = replace(spoken.dialect, constrain=way)
         assert b'{"const":1}' in bytes(wire(dialect).tail(None, Raw(b'{"const":1}')))
+    told = wire(replace(spoken.dialect, context_tokens=4321)).head("m", Sampling(), ())
+    assert (b"4321" in bytes(told)) == spoken.sets_context
     assert demandable(spoken, Sampling()) == spoken.demands
     for option in spoken.excludes_demand:
         assert not demandable(spoken, Sampling(extra={option: {"type": "enabled"}}))
