@@ -29,7 +29,6 @@ from forge.errors import ForgeError, checked_options
 from forge.interpreters.http import TOTAL
 from stages.options import Seconds, Tokens
 from stages.retry import RetryPolicy
-from stages.wire.prompted import FormName
 from stages.wire.sampling import Sampling
 from stages.wire.target import Mode
 from stages.wire.wires import WIRES, wire
@@ -66,7 +65,6 @@ class Options(TypedDict, total=False):
     timeout: Seconds
     total_timeout: Seconds | None
     retry: RetryPolicy | None
-    form: FormName
     proxy: str | None
     verify: Verify
     probe: bool
@@ -201,7 +199,6 @@ class Server:
             formats=profile.formats,
             alternating=alternating if profile.alternating is None else profile.alternating,
             dialect=wire(profile.dialect(context)).dialect,
-            form=self._options.get("form", "json"),
         )
 
     def _endpoint(self, profile: Profile, about: About, most: int) -> Endpoint:

@@ -24,7 +24,6 @@ from stages.rules import Calls, Limits, Rules
 from stages.schema import Check, Fits, Misfit, checker, readable, unchecked
 from stages.state import Awaiting, State, Vetted
 from stages.tool import ToolSpec
-from stages.wire.prompted import FORMS, FormName
 from stages.wire.server.request import NO_PARAMETERS, ServerRequest
 from stages.wire.target import Mode, Target
 
@@ -86,9 +85,9 @@ def _hand_over(state: State, phase: Vetted) -> State:
 class ReplyJudges:
     """A cache of judges by tools; a schema is compiled when the first call of its tool is judged."""
 
-    def __init__(self, *, max_retries: int, search_text: bool, mode: Mode = "native", form: FormName = "json") -> None:
+    def __init__(self, *, max_retries: int, search_text: bool, mode: Mode = "native") -> None:
         self._kept: OrderedDict[tuple[object, ...], ReplyJudge] = OrderedDict()
-        self._max_retries, self._rescue, self._mode, self._form = max_retries, search_text, mode, form
+        self._max_retries, self._rescue, self._mode = max_retries, search_text, mode
         self._warn = lru_cache(_TOLD)(log.warning)
         """Logs each warning once."""
         self._openers = rescue.OPENERS if search_text else openers(())
@@ -124,12 +123,12 @@ class ReplyJudges:
         rules = under.among(request.choice.tools)
         checks: dict[str, Check] = {spec.name: _LazyCheck(spec, self._warn) for spec in rules.tools}
         tools = toolset_of(rules.tools, checks)
-        in_text, form = self._mode != "native", FORMS[self._form]
-        judge = validate(rules, Target(mode=self._mode, form=form, families=lambda: self._openers), tools=tools)
+        in_text = self._mode != "native"
+        judge = validate(rules, Target(mode=self._mode, families=lambda: self._openers), tools=tools)
         keep = partial(_judged_calls if under.guards else kept_calls, rules)
         allowing = enforce(*under.guards, on_violation=policy.calls.on_violation, keep=keep)
         judging = pipeline(judge, allowing, _hand_over)
-        reading = partial(reader, rules, in_text=in_text, families=lambda: self._openers, tools=tools, form=form)
+        reading = partial(reader, rules, in_text=in_text, families=lambda: self._openers, tools=tools)
         return ReplyJudge(under, rules, judging, tools=tools, reading=reading, openers=self._openers)
 
     def _tell(self, absent: tuple[str, ...], request: ServerRequest) -> None:

@@ -96,9 +96,7 @@ async def _application(
         model = Model(
             setup=setup,
             upstream=served or ConnectionUpstream(connection),
-            judges=ReplyJudges(
-                max_retries=options.max_retries, search_text=options.rescue, mode=setup.mode, form=setup.form
-            ),
+            judges=ReplyJudges(max_retries=options.max_retries, search_text=options.rescue, mode=setup.mode),
             max_retries=options.max_retries,
             verbatim=VERBATIM.get(spoken.name) if served and setup.mode == "native" else None,
             name=endpoint.model if endpoint else "",
@@ -127,6 +125,5 @@ def _fallback(connection: Connection, options: ProxyOptions) -> ToolFallback | N
     endpoint = connection.endpoint
     if endpoint is None or (endpoint.native_calls and not endpoint.tools_refused):
         return None
-    form = connection.setup.form
-    judges = ReplyJudges(max_retries=options.max_retries, search_text=options.rescue, mode="prompted", form=form)
+    judges = ReplyJudges(max_retries=options.max_retries, search_text=options.rescue, mode="prompted")
     return ToolFallback(judges=judges, words=endpoint.tools_refused, always=not endpoint.native_calls)
