@@ -134,7 +134,7 @@ def _function(
 
 # McpTools: the tools of MCP servers, as long as the sessions are open.
 
-AnyTools = tuple[Tool[..., object], ...]
+_AnyTools = tuple[Tool[..., object], ...]
 
 _SERVER = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,23}")
 for _name in ("mcp", "client"):  # keep the SDK's log messages off the terminal if logging is not configured
@@ -159,14 +159,14 @@ class McpTools:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._serving: asyncio.Task[None] | None = None
         self._begun = threading.Event()
-        self._opened: Future[AnyTools] = Future()
+        self._opened: Future[_AnyTools] = Future()
         self._thread = threading.Thread(target=self._run, name="forge-mcp", daemon=True)
 
     def __repr__(self) -> str:
         """The names of the servers."""
         return f"McpTools({', '.join(self._servers)})"
 
-    def __enter__(self) -> AnyTools:
+    def __enter__(self) -> _AnyTools:
         """Connect."""
         self._start()
         try:
@@ -181,7 +181,7 @@ class McpTools:
         """Disconnect."""
         self._close()
 
-    async def __aenter__(self) -> AnyTools:
+    async def __aenter__(self) -> _AnyTools:
         """Connect."""
         self._start()
         try:
@@ -194,7 +194,7 @@ class McpTools:
         """Disconnect."""
         await asyncio.to_thread(self._close)
 
-    def until_exit(self) -> AnyTools:
+    def until_exit(self) -> _AnyTools:
         """Connect, and disconnect when the program exits."""
         tools = self.__enter__()
         atexit.register(self._close)

@@ -500,16 +500,13 @@ _KINDS: dict[str, BlockKind] = {"text": "text", "thinking": "reasoning", "tool_u
 # API accepts no other.
 
 
-class MessageEvents(Events, frozen=True, kw_only=True):
-    """A stream of named events. Make it with `message_events`."""
-
+class _MessageEvents(Events, frozen=True, kw_only=True):
     open: int = -1
     """The number of the open block that is passed on; -1: none."""
     stopped: bool = False
     """Whether a stop reason was passed on."""
 
     def advance(self, piece: Piece) -> tuple[Self, bytes]:
-        """The events for the next piece."""
         if not (isinstance(piece, ReasoningDelta) and piece.sealed) or self.blocks.holding:
             return super().advance(piece)
         events, opening = self.begin()
@@ -525,16 +522,13 @@ class MessageEvents(Events, frozen=True, kw_only=True):
         return event(error_object(error), "error")
 
     def opening(self) -> tuple[Self, bytes]:
-        """The events before the first block."""
         usage = _usage_object(Usage(prompt=self.envelope.prompt_tokens))
         return self, _event("message_start", message={**_message_object(self.envelope), "usage": usage})
 
     def block(self, written: BlockEvent) -> tuple[Self, bytes]:
-        """The events for a change to a block."""
         return self, _block_event(written)
 
     def ending(self, ended: Ended) -> tuple[Self, bytes]:
-        """The events after the last block."""
         reason = {"stop_reason": _stop_of(ended.finish, called=bool(self.blocks.calls)), "stop_sequence": None}
         usage = _usage_object(ended.usage or Usage(prompt=self.envelope.prompt_tokens))
         return self, _event("message_delta", delta=reason, usage=usage) + _event("message_stop")
@@ -586,9 +580,9 @@ class MessageEvents(Events, frozen=True, kw_only=True):
         return tuple(call.id for call in calls) if whole else None
 
 
-def message_events(envelope: Envelope) -> MessageEvents:
+def message_events(envelope: Envelope) -> Events:
     """A stream before its first event."""
-    return MessageEvents(envelope=envelope, blocks=Blocks(ids=CallIds(envelope=envelope, prefix="toolu")))
+    return _MessageEvents(envelope=envelope, blocks=Blocks(ids=CallIds(envelope=envelope, prefix="toolu")))
 
 
 def _event(name: str, **fields: object) -> bytes:

@@ -88,23 +88,23 @@ class _Call(Struct):
     function: _Function | None = None
 
 
-class AnswerMessage(Struct):
+class _Message(Struct):
     content: str | None = None
     thinking: str | None = None
     tool_calls: list[_Call] | None = None
 
 
-class OllamaAnswer(Answer):
+class _Answer(Answer):
     """An answer, or a line of a streamed one."""
 
-    message: AnswerMessage | None = None
+    message: _Message | None = None
     done_reason: str | None = None
     done: bool = False
     prompt_eval_count: int | None = None
     eval_count: int | None = None
 
 
-_answer = msgspec.json.Decoder(OllamaAnswer)
+_answer = msgspec.json.Decoder(_Answer)
 
 
 def decode_reply(body: bytes) -> Reply | Fault:
@@ -112,13 +112,13 @@ def decode_reply(body: bytes) -> Reply | Fault:
     return decoded_reply(_answer, body, "one of /api/chat", _pieces_of)
 
 
-def _pieces_of(answer: OllamaAnswer, body: bytes) -> StreamRead:
+def _pieces_of(answer: _Answer, body: bytes) -> StreamRead:
     if answer.message is None:
         return (malformed("the server's answer has no message", body),)
     return (*_grown(OllamaStream(), answer.message)[1], _ended(answer))
 
 
-def usage_of(answer: OllamaAnswer) -> Usage | None:
+def _usage_of(answer: _Answer) -> Usage | None:
     """Token counts; Ollama omits zero counts, and both if it did not run the model."""
     if answer.prompt_eval_count is None and answer.eval_count is None:
         return None
@@ -149,11 +149,11 @@ class OllamaStream(Decoder, frozen=True, kw_only=True):
 _S = TypeVar("_S", bound=OllamaStream)
 
 
-def _ended(answer: OllamaAnswer) -> Ended:
-    return Ended(finish=answer.done_reason or "stop", usage=usage_of(answer))
+def _ended(answer: _Answer) -> Ended:
+    return Ended(finish=answer.done_reason or "stop", usage=_usage_of(answer))
 
 
-def _grown(stream: _S, message: AnswerMessage) -> tuple[_S, StreamRead]:
+def _grown(stream: _S, message: _Message) -> tuple[_S, StreamRead]:
     pieces: list[Piece] = []
     if message.thinking:
         pieces.append(ReasoningDelta(text=message.thinking))

@@ -166,7 +166,7 @@ class _Logprobs(Struct):
 _logprobs = msgspec.json.Decoder(_Logprobs | None)
 
 
-def token_probabilities(
+def _token_probabilities(
     given: Raw, before: tuple[TokenProbability, ...] | None = ()
 ) -> tuple[TokenProbability, ...] | None:
     """The tokens of the field `logprobs`, appended to `before`; None if the field has another form, or too many tokens.
@@ -180,12 +180,8 @@ def token_probabilities(
     content = (found.content if found else None) or []
     if len(before) + len(content) > TOKENS_LIMIT:
         return None
-    return (*before, *(_kept(token) for token in content))
-
-
-def _kept(token: _Token) -> TokenProbability:
-    others = ((other.token, other.logprob) for other in token.top_logprobs or ())
-    return token_probability(token.token, token.logprob, others)
+    kept = ((one, ((other.token, other.logprob) for other in one.top_logprobs or ())) for one in content)
+    return (*before, *(token_probability(one.token, one.logprob, others) for one, others in kept))
 
 
 # Answers of chat completions: a whole reply and its token counts.
@@ -225,9 +221,7 @@ class _Details(Struct):
     cached_tokens: int | None = None
 
 
-class OpenAIUsage(Struct):
-    """Token counts in the protocol's form."""
-
+class _Usage(Struct):
     prompt_tokens: int = 0
     completion_tokens: int = 0
     prompt_tokens_details: _Details | None = None
@@ -237,7 +231,7 @@ class _Answer(Answer):
     """A whole answer, or a chunk of a streamed one."""
 
     choices: list[_Choice] | None = None
-    usage: OpenAIUsage | None = None
+    usage: _Usage | None = None
     object: str | None = None
 
 
@@ -258,7 +252,7 @@ def _pieces_of(answer: _Answer, body: bytes) -> StreamRead:
         return (malformed("the server's answer has no message", body),)
     for number, call in enumerate(choice.message.tool_calls or ()):
         call.index = number  # servers number calls only in streams
-    stream, pieces = _grown(OpenAIStream(usage=usage_of(answer.usage)), choice, choice.message)
+    stream, pieces = _grown(OpenAIStream(usage=_usage_of(answer.usage)), choice, choice.message)
     return (*pieces, _ended(stream))
 
 
@@ -270,7 +264,7 @@ def arguments_text(raw: Raw) -> str:
     return "" if given == b"null" else given.decode(errors="replace")
 
 
-def usage_of(usage: OpenAIUsage | None) -> Usage | None:
+def _usage_of(usage: _Usage | None) -> Usage | None:
     """Token counts; None if the server reports none."""
     if usage is None:
         return None
@@ -309,7 +303,7 @@ class OpenAIStream(Decoder, frozen=True, kw_only=True):
         chunk = decode(_answer, payload)
         if bytes(chunk.error) != b"null" or chunk.object == "error":
             return self, (reported_fault(Raw(payload) if chunk.object == "error" else chunk.error),)
-        after = replace(self, usage=usage_of(chunk.usage)) if chunk.usage else self
+        after = replace(self, usage=_usage_of(chunk.usage)) if chunk.usage else self
         choice = next((choice for choice in chunk.choices or () if choice.index == 0), None)
         return (after, ()) if choice is None else _grown(after, choice, choice.delta or _Message())
 
@@ -329,7 +323,7 @@ def _grown(stream: _S, choice: _Choice, delta: _Message) -> tuple[_S, StreamRead
     if choice.finish_reason:
         stream = replace(stream, finish_reason=choice.finish_reason)
     if bytes(choice.logprobs) != b"null":
-        stream = replace(stream, tokens=token_probabilities(choice.logprobs, stream.tokens))
+        stream = replace(stream, tokens=_token_probabilities(choice.logprobs, stream.tokens))
     pieces: list[Piece | Fault] = []
     if thought := delta.reasoning_content or delta.reasoning:
         pieces.append(ReasoningDelta(text=thought))

@@ -501,9 +501,7 @@ _completion = msgspec.json.Decoder(_Completion)
 _encode = msgspec.json.Encoder().encode
 
 
-class ChatEvents(Events, frozen=True, kw_only=True):
-    """A stream of chunks. Make it with `completion_events`."""
-
+class _ChatEvents(Events, frozen=True, kw_only=True):
     head: bytes
     tail: bytes
     custom: frozenset[str]
@@ -521,11 +519,9 @@ class ChatEvents(Events, frozen=True, kw_only=True):
         return event(error_object(error))
 
     def opening(self) -> tuple[Self, bytes]:
-        """The events before the first block."""
         return self, self._chunk({"role": "assistant", "content": ""})
 
     def block(self, written: BlockEvent) -> tuple[Self, bytes]:
-        """The events for a change to a block."""
         return self, b"".join(map(self._chunk, self._deltas(written)))
 
     def _deltas(self, written: BlockEvent) -> Iterator[dict[str, object]]:
@@ -546,7 +542,6 @@ class ChatEvents(Events, frozen=True, kw_only=True):
                 pass
 
     def ending(self, ended: Ended) -> tuple[Self, bytes]:
-        """The events after the last block."""
         finish = _encode(_finish_of(ended.finish, called=bool(self.blocks.calls)))
         parts = [self.head, b"{}", self.tail.replace(b"null", finish, 1)]
         if ended.usage is not None and self.envelope.request.usage_in_stream and not self.counted:
@@ -613,10 +608,10 @@ def _head(envelope: Envelope) -> bytes:
     return b"data: " + _encode(_frame(envelope))[:-1] + b',"choices":[{"index":0,"delta":'
 
 
-def completion_events(envelope: Envelope) -> ChatEvents:
+def completion_events(envelope: Envelope) -> Events:
     """A stream before its first event."""
     usage = b',"usage":null' if envelope.request.usage_in_stream else b""
-    return ChatEvents(
+    return _ChatEvents(
         head=_head(envelope),
         tail=b',"finish_reason":null}]' + usage + b"}\n\n",
         envelope=envelope,

@@ -497,9 +497,7 @@ _Event = tuple[str, _Fields]
 """The type of an event, and its fields without the number."""
 
 
-class ResponseEvents(Events, frozen=True, kw_only=True):
-    """A stream of numbered events. Make it with `response_events`."""
-
+class _ResponseEvents(Events, frozen=True, kw_only=True):
     response: _Fields
     """The response in progress."""
     tools: Mapping[str, OfferedTool]
@@ -523,11 +521,9 @@ class ResponseEvents(Events, frozen=True, kw_only=True):
         return opening + _numbered(after, [("response.failed", {"response": response})])[1]
 
     def opening(self) -> tuple[Self, bytes]:
-        """The events before the first block."""
         return _numbered(self, [("response.created", {"response": self.response}), _in_progress(self)])
 
     def block(self, written: BlockEvent) -> tuple[Self, bytes]:
-        """The events for a change to a block."""
         tool = self.tools.get(written.block.name)
         place = {"item_id": _item_id(written.block, self.envelope, tool), "output_index": written.block.number}
         match written:
@@ -545,14 +541,13 @@ class ResponseEvents(Events, frozen=True, kw_only=True):
                 assert_never(written)
 
     def ending(self, ended: Ended) -> tuple[Self, bytes]:
-        """The events after the last block."""
         response = _ended_response(self.response, ended.finish, self.output, ended.usage)
         return _numbered(self, [(f"response.{response['status']}", {"response": response})])
 
 
-def response_events(envelope: Envelope) -> ResponseEvents:
+def response_events(envelope: Envelope) -> _ResponseEvents:
     """A stream before its first event."""
-    return ResponseEvents(
+    return _ResponseEvents(
         envelope=envelope,
         blocks=Blocks(ids=CallIds(envelope=envelope, prefix="call")),
         response=_response_object(envelope),
@@ -560,7 +555,7 @@ def response_events(envelope: Envelope) -> ResponseEvents:
     )
 
 
-_E = TypeVar("_E", bound=ResponseEvents)
+_E = TypeVar("_E", bound=_ResponseEvents)
 
 
 def _numbered(events: _E, told: Iterable[_Event]) -> tuple[_E, bytes]:
@@ -571,7 +566,7 @@ def _numbered(events: _E, told: Iterable[_Event]) -> tuple[_E, bytes]:
     return replace(events, number=events.number + len(parts)), b"".join(parts)
 
 
-def _in_progress(events: ResponseEvents) -> _Event:
+def _in_progress(events: _ResponseEvents) -> _Event:
     return "response.in_progress", {"response": events.response}
 
 

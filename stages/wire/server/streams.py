@@ -153,7 +153,7 @@ class Blocks(Struct, frozen=True, kw_only=True):
 _Written = tuple[Blocks, tuple[BlockEvent, ...]]
 
 
-def advance_blocks(blocks: Blocks, piece: Piece) -> _Written:
+def _advanced(blocks: Blocks, piece: Piece) -> _Written:
     """The state after the next piece, and what to write. `Ended` closes the open block and writes the held pieces."""
     match piece:
         case TextDelta(text=text) if not blocks.holding:
@@ -253,7 +253,7 @@ class Events(Struct, frozen=True, kw_only=True):
     def advance(self, piece: Piece) -> tuple[Self, bytes]:
         """The events for the next piece."""
         events, opening = self.begin()
-        blocks, written = advance_blocks(events.blocks, piece)
+        blocks, written = _advanced(events.blocks, piece)
         events, parts = replace(events, blocks=blocks), [opening]
         for each in written:
             events, more = events.block(each)
