@@ -177,12 +177,11 @@ def _grown(blocks: Blocks, kind: BlockKind, text: str) -> _Written:
     """The state with more text in a block of that kind, opened if another kind is open."""
     if not text:
         return blocks, ()
-    before: tuple[BlockEvent, ...] = ()
-    if blocks.open is None or blocks.open.kind != kind:
-        blocks, before = _opened(blocks, Block(kind=kind, number=blocks.count))
-    if blocks.open is None:
-        return blocks, before
-    grown = BlockGrown(block=blocks.open, text=text)
+    block, before = blocks.open, tuple[BlockEvent, ...]()
+    if block is None or block.kind != kind:
+        block = Block(kind=kind, number=blocks.count)
+        blocks, before = _opened(blocks, block)
+    grown = BlockGrown(block=block, text=text)
     return replace(blocks, said=appended(blocks.said, text.encode())), (*before, grown)
 
 

@@ -180,9 +180,10 @@ ODD: list[tuple[ServerWire, dict[str, Any], list[tuple[str, ...]]]] = [
             "messages": [
                 {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}},
                 {"role": "function", "name": "look", "content": "a tree"},
+                {"role": "assistant", "tool_calls": [{"id": "c1", "custom": {"name": "patch", "input": "+"}}]},
             ]
         },
-        [("assistant", "", "look({})"), ("tool", "", "look", "a tree")],
+        [("assistant", "", "look({})"), ("tool", "", "look", "a tree"), ("assistant", "", 'patch({"input":"+"})')],
     ),
     (RESPONSES, {"input": 'Look "there".'}, [("user", 'Look "there".')]),
     (

@@ -97,7 +97,9 @@ SEALED = '[{"type":"thinking","thinking":"Hm.","signature":"sig"}]'
 
 
 def test_a_stream_that_lacks_nothing_is_taken_whole() -> None:
-    chat = passed(CHAT, GOOD)
+    second = chunk({"role": "assistant"})
+    second["choices"][0]["index"] = 1
+    chat = passed(CHAT, [ROLE, second, *GOOD[1:]])
     assert chat.over
     assert chat.pass_on(b"data: [DONE]\n\n") == (chat, True)
     assert passed(MESSAGES, [START, PING, *THOUGHT, *HIDDEN, *SPOKEN, *CALLED, WHY, STOP]).over
