@@ -37,11 +37,6 @@ RAISED = (httpx.HTTPError, OSError)
 """The exceptions that a request may raise; httpx passes some OSErrors through."""
 
 
-def _shown_url(url: httpx.URL) -> str:
-    """The URL without user, password and query, which may be secret."""
-    return str(url.copy_with(username=None, password=None, query=None, fragment=None))
-
-
 def fault_of(error: BaseException, where: str, silence: float | None) -> Fault:
     """The fault for an exception of a request to `where`; `silence` is the read time-out in seconds."""
     causes = tuple(_causes(error))
@@ -305,7 +300,8 @@ class Http:
         headers = {"content-type": "application/json", **IDENTITY}
         blank = client.build_request("GET", f"{base_url}{wire.path}", headers=headers)
         self._to, self._headers, self._extensions = blank.url, blank.headers, blank.extensions
-        self._where = _shown_url(blank.url)
+        # Without user, password and query, which may be secret.
+        self._where = str(blank.url.copy_with(username=None, password=None, query=None, fragment=None))
         self._retry = retry or Backoff()
         self._silence, self._total = client.timeout.read, total
         self._hidden, self._keys = hidden, keys

@@ -160,7 +160,8 @@ class McpTools:
         self._serving: asyncio.Task[None] | None = None
         self._begun = threading.Event()
         self._opened: Future[_AnyTools] = Future()
-        self._thread = threading.Thread(target=self._run, name="forge-mcp", daemon=True)
+        # A thread of their own, so that a long message does not block other event loops.
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="forge-mcp", daemon=True)
 
     def __repr__(self) -> str:
         """The names of the servers."""
@@ -213,10 +214,6 @@ class McpTools:
             with suppress(RuntimeError):  # it has ended by itself
                 self._loop.call_soon_threadsafe(serving.cancel)
         self._thread.join()
-
-    def _run(self) -> None:
-        """The thread of the sessions, so that a long message does not block other event loops."""
-        asyncio.run(self._serve())
 
     async def _serve(self) -> None:
         self._loop, self._serving = asyncio.get_running_loop(), asyncio.current_task()

@@ -335,7 +335,8 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
         raise BadRequest(said, "thread", code=_THREAD)
     if not asked.messages:
         raise BadRequest("must have at least one message", "messages")
-    found = [*_system(asked.system), *_decode_history(asked.messages)]
+    system = _blocks_text(asked.system, "system") if isinstance(asked.system, list) else asked.system
+    found = [*([System(text=system)] if system else ()), *_decode_history(asked.messages)]
     tools, other = _decode_tools(asked.tools, {each.tool for each in found if isinstance(each, _Reference)})
     choice = asked.tool_choice
     config = asked.output_config or _OutputConfig()
@@ -363,13 +364,6 @@ decode_request = request_decoder(_Request, _served_with_limit)
 
 decode_count_request = request_decoder(_Request, _served)
 """The prompt whose tokens are to be counted: a request without `max_tokens`."""
-
-
-def _system(given: str | list[_SentBlock] | None) -> Iterator[System]:
-    """The system prompt, from a text or a list of blocks."""
-    text = _blocks_text(given, "system") if isinstance(given, list) else given
-    if text:
-        yield System(text=text)
 
 
 def _format(given: _Format | None, at: str) -> TextFormat | None:
