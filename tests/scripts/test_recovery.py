@@ -321,18 +321,13 @@ def test_before_any_call_of_its_tool_a_person_decides(
         assert run.halt == UNKNOWN
     else:
         assert isinstance(run, Finished)
+    if said is it_did:
+        # A success like any other: its result answers the call that repeats it.
+        other = "[NotRun] pay was not run, because a person has found out that an earlier call"
+        assert answers(run)[1].startswith("paid, no. 7" if amount == 5 else other)
+        assert [(s.name, s.arguments) for s in run.state.ledger.successes[:-1]] == [("pay", '{"amount":5}')]
+        assert run.state.ledger.in_doubt == ()
     assert_answered(run.state.history)
-
-
-def test_what_a_person_finds_out_counts(tmp_path: Path) -> None:
-    """A call that turned out to have been made is a success like any other; its result answers the one that repeats."""
-    run, _ = reopened(Till(), tmp_path / "a", PAY, call("finish"), said=it_did)
-    assert answers(run)[1] == "paid, no. 7"
-    other, _ = reopened(Till(), tmp_path / "b", call("pay", amount=6), call("finish"), said=it_did)
-    assert answers(other)[1].startswith("[NotRun] pay was not run, because a person has found out that an earlier call")
-    for ended in (run, other):
-        assert [(s.name, s.arguments) for s in ended.state.ledger.successes[:-1]] == [("pay", '{"amount":5}')]
-        assert ended.state.ledger.in_doubt == ()
 
 
 def test_a_yes_leaves_the_other_call_in_doubt(tmp_path: Path) -> None:
@@ -344,24 +339,15 @@ def test_a_yes_leaves_the_other_call_in_doubt(tmp_path: Path) -> None:
     assert [call.arguments for call in run.state.ledger.in_doubt] == ['{"amount":5}']
 
 
-def test_with_nobody_to_ask_it_ends_and_can_be_gone_on_with(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("first", "found"), [(None, it_did), (no, it_did), (no, it_did_not)])
+def test_what_nobody_decides_or_a_person_leaves_open_is_asked_again(
+    tmp_path: Path, first: Reply | None, found: Reply
+) -> None:
     """The three mugs: a model that tries with other arguments, and nobody who knows what became of the first call."""
     path, till = tmp_path / "j", Till(required_steps=["pay"])
-    run, _ = reopened(till, path)
+    run, _ = reopened(till, path, said=first)
     assert isinstance(run, Halted)
-    assert run.halt == UNKNOWN
-    result = resumed(till, path, [call("finish")], it_did)
-    assert result.unwrap().value == "ok"
-    assert till.paid == [5]
-    assert replay(path, till.workflow) == result
-
-
-@pytest.mark.parametrize("found", [it_did, it_did_not])
-def test_what_a_person_leaves_open_is_asked_again(tmp_path: Path, found: Reply) -> None:
-    path, till = tmp_path / "j", Till(required_steps=["pay"])
-    run, _ = reopened(till, path, said=no)
-    assert isinstance(run, Halted)
-    assert isinstance(run.halt, OutcomeUnknown)
+    assert run.halt == (UNKNOWN if first is None else replace(UNKNOWN, reason=""))
     assert glance(path).state == "open"
     assert isinstance(resumed(till, path, [], no).failure().halt, OutcomeUnknown)
     with pytest.raises(Crash):
