@@ -13,7 +13,6 @@ from forge.masking import NOTHING, Hidden
 from stages.effect import Replied, Send, Undelivered
 from stages.rescue.found import Format, Markers
 from stages.wire.deltas import reply_pieces
-from stages.wire.prompted import FormName
 from stages.wire.sampling import Sampling
 from stages.wire.target import Mode
 from stages.wire.wires import OPENAI, Dialect
@@ -29,8 +28,6 @@ class Setup(Struct, frozen=True, kw_only=True):
     sampling: Sampling = Sampling()
     dialect: Dialect = OPENAI.dialect
     """How the backend speaks its protocol."""
-    form: FormName = "json"
-    """How calls are written as text, in the modes that do so."""
     alternating: bool = False
     """Whether it refuses two messages of one role in a row, or a user message right after a tool's."""
     falls_back: bool = False

@@ -29,7 +29,6 @@ from forge.errors import ForgeError, checked_options
 from forge.interpreters.http import TOTAL
 from stages.options import Seconds, Tokens
 from stages.retry import RetryPolicy
-from stages.wire.prompted import FormName
 from stages.wire.sampling import Sampling
 from stages.wire.target import Mode
 from stages.wire.wires import WIRES, wire
@@ -60,7 +59,6 @@ class Options(TypedDict, total=False):
     timeout: Seconds
     total_timeout: Seconds | None
     retry: RetryPolicy | None
-    form: FormName
     proxy: str | None
     verify: Verify
     probe: bool
@@ -72,7 +70,7 @@ class Server:
     `profile` is its kind: a name (`forge.backends.profile.names`), a TOML file, or a Profile. Without one, the server
     is recognised by its own endpoints as llama.cpp, vLLM or any other chat completions server. `mode` auto is the
     profile's; an unknown server is first probed with a few short questions, once a week, unless `probe` is False
-    (docs/doctor.md). `form` is the format of calls in the modes that write them as text.
+    (docs/doctor.md).
 
     `model` defaults to the first that the server lists, `context_tokens` to what the server reports, otherwise the
     profile's, otherwise 4,096. `sampling` applies to every reply; with `model_sampling`, unset options are as the
@@ -196,7 +194,6 @@ class Server:
             formats=profile.formats,
             alternating=alternating if profile.alternating is None else profile.alternating,
             dialect=wire(profile.dialect(context)).dialect,
-            form=self._options.get("form", "json"),
         )
 
     def _endpoint(self, profile: Profile, about: About, most: int) -> Endpoint:

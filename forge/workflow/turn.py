@@ -24,7 +24,7 @@ from stages.serialize import overhead
 from stages.state import MAIN, Ready, StageName, State
 from stages.view.notes import note_progress, warn_of_calls
 from stages.view.summary import SUMMARY, ask_for_summary
-from stages.wire.prompted import FORMS, LIST, RESPONDING, Form
+from stages.wire.prompted import JSON, LIST, RESPONDING, Form
 from stages.wire.sampling import Sampling
 from stages.wire.target import Target
 from stages.wire.wires import wire
@@ -56,7 +56,7 @@ def _target(workflow: CompiledWorkflow, setup: Setup) -> Target:
     rules, spoken, sampling = workflow.rules, wire(setup.dialect), setup.sampling
     if workflow.unsure is not None and setup.logprobs:
         sampling = sampling.over(Sampling(extra=spoken.logprobs))
-    form: Form = FORMS[setup.form]
+    form: Form = JSON
     if setup.mode == "constrained" and rules.tools:
         # Only these forms let a constrained reply have words, or several calls. Where unsure calls are asked again, an
         # answer stays one of the tools, because its probability among these is needed.

@@ -20,10 +20,14 @@ SHARED = {
     "schema/coercion": "schema/check/test_check.py",
     "tool": "../scripts/test_recovery.py",
     "validate": "../scripts/test_loop.py",
+    "wire/anthropic/messages": "wire/test_wires.py",
+    "wire/anthropic/messages_server": "wire/test_server_wires.py",
+    "wire/ollama/chat": "wire/test_wires.py",
+    "wire/openai/chat_server": "wire/test_server_wires.py",
+    "wire/openai/responses_server": "wire/test_server_wires.py",
     "wire/sampling": "../backends/test_sampling.py",
-    "wire/server/decoding": "wire/openai/chat_server/test_chat_server.py",
-    "wire/server/streams": "../property/test_server_wire_laws.py",
-    "wire/server_wires": "wire/openai/chat_server/test_chat_server.py",
+    "wire/server/decoding": "wire/test_server_wires.py",
+    "wire/server/errors": "wire/test_server_wires.py",
     "wire/target": "test_serialize.py",
 }
 """Modules whose tests are those of another, and the file that has them."""
