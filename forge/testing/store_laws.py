@@ -5,13 +5,12 @@ from collections.abc import Callable
 from typing import Literal
 from uuid import uuid4
 
-from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
 from forge.agent.memory.protocol import FactStore, SavedSession, SessionStore
 from forge.errors import SessionChangedError
-from forge.testing.laws import BrokenLawError, try_every, trying
+from forge.testing.laws import BrokenLawError, try_laws
 from forge.testing.strategies import states
 from stages.memory import Fact, ranked, title
 from stages.saved import load, save
@@ -52,12 +51,8 @@ def assert_fact_store_laws(open_store: Callable[[], FactStore], *, max_examples:
         number=st.integers(0, 5),
     )
 
-    @trying(max_examples)
-    @given(steps=st.lists(steps, min_size=1, max_size=15))
-    def every_law(steps: list[FactStep]) -> None:
-        asyncio.run(_Spaces(open_store).follow(steps))
-
-    try_every(every_law)
+    series = st.lists(steps, min_size=1, max_size=15)
+    try_laws(series, lambda steps: asyncio.run(_Spaces(open_store).follow(steps)), max_examples)
 
 
 class _Spaces:
@@ -134,12 +129,9 @@ def assert_session_store_laws(open_store: Callable[[], SessionStore], *, max_exa
         stale=st.sampled_from((0, 0, 0, 1, 2)),
     )
 
-    @trying(max_examples)
-    @given(saved=st.lists(states(max_turns=1), min_size=1, max_size=3), steps=st.lists(steps, min_size=1, max_size=12))
-    def every_law(saved: list[State], steps: list[SessionStep]) -> None:
-        asyncio.run(_Sessions(open_store, saved).follow(steps))
-
-    try_every(every_law)
+    saved = st.lists(states(max_turns=1), min_size=1, max_size=3)
+    series = st.tuples(saved, st.lists(steps, min_size=1, max_size=12))
+    try_laws(series, lambda case: asyncio.run(_Sessions(open_store, case[0]).follow(case[1])), max_examples)
 
 
 class _Sessions:
@@ -164,9 +156,16 @@ class _Sessions:
                 case "race":
                     await self._race(name, state)
                 case "load":
-                    await self._load(name)
+                    found, kept = await self._open().load(name), self._kept.get(name)
+                    if found != kept:
+                        remedy = "keep what stages.saved.save gives, byte for byte, and commit before save returns"
+                        told = f"{found!r}, and {kept!r} was saved"
+                        raise self._broken("load returns what was saved last", told, remedy)
                 case "delete":
-                    await self._delete(name)
+                    gone = await self._open().delete(name)
+                    if gone != (self._kept.pop(name, None) is not None):
+                        remedy = "return False for none"
+                        raise self._broken("delete says whether there was one", f"it said {gone}", remedy)
                 case "list":
                     await self._list()
 
@@ -205,17 +204,6 @@ class _Sessions:
         self._last = revision
         self._kept[name] = SavedSession(state=load(save(state)), revision=revision)
         self._seen.setdefault(name, []).append(revision)
-
-    async def _load(self, name: str) -> None:
-        found, kept = await self._open().load(name), self._kept.get(name)
-        if found != kept:
-            remedy = "keep what stages.saved.save gives, byte for byte, and commit before save returns"
-            raise self._broken("load returns what was saved last", f"{found!r}, and {kept!r} was saved", remedy)
-
-    async def _delete(self, name: str) -> None:
-        gone = await self._open().delete(name)
-        if gone != (self._kept.pop(name, None) is not None):
-            raise self._broken("delete says whether there was one", f"it said {gone}", "return False for none")
 
     async def _list(self) -> None:
         listed = [one for one in await self._open().sessions() if one.name.startswith(self._prefix)]
