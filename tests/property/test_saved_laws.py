@@ -19,8 +19,7 @@ from stages.state import Awaiting, Done, Memo, State
 from stages.view.notes import note_progress, warn_of_calls
 from stages.view.summary import Summarize, ask_for_summary
 from stages.wire.target import Mode, Target
-from tests.property.machine import RULES, outcomes, reachable
-from tests.property.strategies import states
+from tests.property.machine import RULES, outcomes, reachable, states
 
 
 def turns(mode: Mode, reasoning: Reasoning, attempts: FailedAttempts, tokens: int, *, alternating: bool) -> Stage:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from returns.result import Failure
 
-from forge.testing import assert_answered
+from forge.testing import assert_answered, histories
 from stages import serialize
 from stages.deliver import deliver, interrupt
 from stages.effect import Execute
@@ -26,7 +26,6 @@ from stages.state import (
 )
 from stages.wire.target import Mode, Target
 from tests.property.machine import RULES, TURN, outcomes, reachable, stages_in_order
-from tests.property.strategies import histories
 
 TURN_STAGES = dict(zip(STAGES, stages_in_order(), strict=True))
 
