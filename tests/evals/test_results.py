@@ -48,6 +48,13 @@ def test_what_is_refused_before_the_first_run_leaves_nothing_behind(tmp_path: Pa
     assert [*tmp_path.iterdir()] == []
 
 
+def test_two_runners_do_not_write_to_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    refused = pytest.raises(ForgeError, match=r"another forge eval run is writing to .*results.jsonl")
+    with RowFile.locked(path), refused, RowFile.locked(path):
+        pytest.fail("it was opened")
+
+
 @pytest.mark.parametrize("cut", [4, 70])
 def test_a_first_row_that_was_begun_and_never_ended_is_cut_off(tmp_path: Path, cut: int) -> None:
     file = tmp_path / "results.jsonl"
