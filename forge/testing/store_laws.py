@@ -30,7 +30,7 @@ _TEXTS = (
 _QUERIES = ("", "tea", "the dog", "TEE zurich", "茶", '"dog" OR NEAR(tea*)', "AND", "no match", "'; --", "dog " * 500)
 
 
-class FactStep(Struct, frozen=True, kw_only=True):
+class _FactStep(Struct, frozen=True, kw_only=True):
     """One operation on the facts of a space. `number` is the limit of a recall, or which fact to forget."""
 
     do: Literal["remember", "recall", "forget"]
@@ -43,7 +43,7 @@ class FactStep(Struct, frozen=True, kw_only=True):
 def assert_fact_store_laws(open_store: Callable[[], FactStore], *, max_examples: int = 50) -> None:
     """Test sequences of operations on the facts of the store, as `assert_session_store_laws` does."""
     steps = st.builds(
-        FactStep,
+        _FactStep,
         do=st.sampled_from(("remember", "remember", "recall", "recall", "forget")),
         space=st.integers(0, 1),
         text=st.sampled_from(_TEXTS),
@@ -64,7 +64,7 @@ class _Spaces:
         self._kept: dict[str, list[Fact]] = {}
         self._where = ""
 
-    async def follow(self, steps: list[FactStep]) -> None:
+    async def follow(self, steps: list[_FactStep]) -> None:
         for number, step in enumerate(steps, start=1):
             self._where = f"operation {number} of {len(steps)}: {step}"
             space = f"{self._prefix}{step.space}"
@@ -106,7 +106,7 @@ class _Spaces:
 _NAMES = ("monday", "Monday", "monday ", "a'; DROP TABLE session; --", "../../%s", "größer 漢字 🙂", 'NULL"\\')
 
 
-class SessionStep(Struct, frozen=True, kw_only=True):
+class _SessionStep(Struct, frozen=True, kw_only=True):
     """One operation on a session. `stale`: the number of saves by which a save is out of date."""
 
     do: Literal["save", "race", "load", "delete", "list"]
@@ -122,7 +122,7 @@ def assert_session_store_laws(open_store: Callable[[], SessionStore], *, max_exa
     is not touched: the names used in the test have a unique prefix.
     """
     steps = st.builds(
-        SessionStep,
+        _SessionStep,
         do=st.sampled_from(("save", "save", "save", "race", "load", "load", "delete", "list")),
         name=st.sampled_from(_NAMES[:2]) | st.sampled_from(_NAMES),
         state=st.integers(0, 2),
@@ -146,7 +146,7 @@ class _Sessions:
         self._last = 0
         self._where = ""
 
-    async def follow(self, steps: list[SessionStep]) -> None:
+    async def follow(self, steps: list[_SessionStep]) -> None:
         for number, step in enumerate(steps, start=1):
             name, state = self._prefix + step.name, self._states[step.state % len(self._states)]
             self._where = f"operation {number} of {len(steps)}: {step.do} {step.name!r}"

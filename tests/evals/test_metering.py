@@ -8,7 +8,7 @@ import pytest
 from msgspec import Raw
 
 from forge.connection import Connection, Setup
-from forge.evals.record import RunRecord, metered, request_seed, seeded
+from forge.evals.record import RunRecord, metered, seeded
 from stages.effect import Fault, Price, Replied, Reply, Request, Send, Undelivered, Usage
 from stages.wire.wires import Dialect
 
@@ -32,11 +32,6 @@ def test_a_request_has_its_seed_where_the_wire_has_a_field(dialect: Dialect, hea
     asked = seeded(ASK, dialect, 7).request
     assert msgspec.json.decode(asked.head) == head
     assert (asked.messages, asked.tail) == (ASK.request.messages, ASK.request.tail)
-
-
-def test_no_two_calls_of_an_evaluation_share_a_seed() -> None:
-    seeds = [request_seed(run, number) for run in range(50) for number in range(1, 100)]
-    assert len({*seeds}) == len(seeds)
 
 
 def asked(answers: Sequence[Replied | Undelivered], context_tokens: int = 100) -> tuple[RunRecord, list[object]]:
