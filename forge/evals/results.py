@@ -17,9 +17,6 @@ from stages.repair.decoding import decode, sound_struct
 
 # Reading results: one JSON row per line, in the order in which the runs ended.
 
-_LARGEST_RESULTS = 512 * 1024**2
-"""Maximum bytes of a results file: a million rows."""
-
 
 class StoredRows(Struct, frozen=True, kw_only=True):
     """The rows of a file. `size` is the bytes of its complete lines; `torn`: the last line is incomplete."""
@@ -90,19 +87,10 @@ def refuse_repeated(rows: Iterable[Row], where: str) -> None:
 
 
 def _content(path: str | PathLike[str]) -> bytes:
-    file = Path(path)
     try:
-        if file.is_dir():
-            raise ForgeError(f"{file} is a folder, not a file of results")
-        if not file.exists():
-            raise ForgeError(f"there is no file of results {file}")
-        with file.open("rb") as opened:
-            content = opened.read(_LARGEST_RESULTS + 1)
+        return Path(path).read_bytes()
     except OSError as error:
-        raise ForgeError(f"cannot read the results {file}: {error.strerror}") from None
-    if len(content) > _LARGEST_RESULTS:
-        raise ForgeError(f"{file} is not a file of results: it has more than {_LARGEST_RESULTS:,} bytes")
-    return content
+        raise ForgeError(f"cannot read the results {path}: {error.strerror}") from None
 
 
 def _row(path: str | PathLike[str], number: int, line: bytes) -> Row:

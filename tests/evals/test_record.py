@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Generator, Iterator
+from collections.abc import AsyncIterator, Iterator
 from functools import partial
 
 import pytest
@@ -41,13 +41,6 @@ async def wait(n: int) -> int:
 def count(n: int) -> Iterator[str]:
     """Count."""
     yield from map(str, range(n))
-
-
-@tool
-def add(n: int) -> Generator[str, None, int]:
-    """Add up."""
-    yield from map(str, range(n))
-    return sum(range(n))
 
 
 @tool
