@@ -94,6 +94,7 @@ def test_who_plays_it_right_passes_under_each_ablation_that_it_counts_for(scenar
 def test_a_plain_loop_passes_what_it_is_compared_on(scenario: Scenario) -> None:
     row = played(scenario, 1, perfect_player(scenario), loop=PLAIN)
     assert (row.verdict == "right") == ("plain" not in scenario.not_counted), row.why
+    assert row.tool_errors == int(kind(scenario) in {"error_recovery", "fallback", "retry_later", "wrong_turn"})
 
 
 @pytest.mark.parametrize("scenario", [one for one in ALL if kind(one) in HARMFUL], ids=lambda one: one.name)
