@@ -18,9 +18,7 @@ from stages.wire import prompted
 from stages.wire.anthropic import messages as anthropic
 from stages.wire.ollama import chat as ollama
 from stages.wire.openai import chat as openai
-from stages.wire.sampling import Sampling
 from stages.wire.valid import alternating_history, is_object, valid_history
-from stages.wire.wires import ANTHROPIC, OLLAMA, OPENAI
 from tests.property import servers
 
 
@@ -238,18 +236,3 @@ def test_a_reply_over_the_messages_api_comes_back(reply: Reply, cached: int) -> 
 @given(body=st.binary() | values.map(lambda value: json.dumps(value).encode()))
 def test_no_answer_is_too_strange_to_be_told(decode: Callable[[bytes], object], body: bytes) -> None:
     decode(body)
-
-
-@given(options=st.builds(Sampling, temperature=st.floats(0, 1), max_tokens=st.integers(1, 9999)))
-def test_heads_and_tails_are_objects(options: Sampling) -> None:
-    tools = openai.encode_tools(())
-    for part in (
-        OPENAI.head("m", options, ()),
-        OLLAMA.head("m", options, ()),
-        ANTHROPIC.head("m", options, (System(text="Do it."),)),
-        OPENAI.tail(tools, None),
-        OLLAMA.tail(tools, Raw(b"{}")),
-        ANTHROPIC.tail(tools, None),
-        ANTHROPIC.tail(None, None),
-    ):
-        assert isinstance(json.loads(bytes(part)), dict)

@@ -5,14 +5,13 @@ from hypothesis import given
 
 from forge import run_sync
 from forge.interpreters.scripted import Scripted, call, calls
-from forge.testing import assert_answered
+from forge.testing import assert_answered, histories
 from forge.workflow.workflow import Context
 from stages import fold
 from stages.fold import FailedAttempts, Reasoning, collapsed
 from stages.message import Assistant, History, Kind, Status, System, Tool, ToolCall, User
 from stages.state import Folded, State
 from tests.flows import Desk
-from tests.property.strategies import histories
 
 GOAL: History = (System(text="Do the work."), User(text="Go."))
 
