@@ -69,7 +69,7 @@ def _facts(extra: object) -> Mapping[str, object]:
     if isinstance(text := getattr(extra, "documentation", None), str):
         return {"description": text}
     if type(extra).__name__ == "FieldInfo":
-        return _field(extra)
+        return _facts_of_field(extra)
     found = {name: value for name in _CONSTRAINTS if (value := getattr(extra, name, None)) is not None}
     # Groups of constraints (Interval, Len, StringConstraints) have them as attributes as well.
     if not found:
@@ -79,7 +79,7 @@ def _facts(extra: object) -> Mapping[str, object]:
     return found
 
 
-def _field(field: object) -> Mapping[str, object]:
+def _facts_of_field(field: object) -> Mapping[str, object]:
     """The metadata in a pydantic Field."""
     said = {"alias": getattr(field, "alias", None), "default_factory": getattr(field, "default_factory", None)}
     if wrong := [name for name, value in said.items() if value is not None]:
@@ -173,9 +173,13 @@ def _as_written(part: Json, hints: Iterable[object]) -> None:
     sorted, since a schema does not say which of the types it is of. Pydantic keeps the order itself.
     """
     orders: dict[bytes, list[Json]] = {}
-    for one in (_choices(one) for hint in hints for one in _nested_types(hint)):
-        key = msgspec.json.encode(sorted(one, key=repr))
-        orders[key] = one if orders.get(key, one) == one else []
+    for kind in (kind for hint in hints for kind in _nested_types(hint)):
+        if isinstance(kind, type) and issubclass(kind, enum.Enum):
+            choices = [member.value for member in kind]
+        else:
+            choices = [*get_args(kind)] if get_origin(kind) is Literal else []
+        key = msgspec.json.encode(sorted(choices, key=repr))
+        orders[key] = choices if orders.get(key, choices) == choices else []
 
     def put(part: Json) -> None:
         if isinstance(part, list):
@@ -191,12 +195,6 @@ def _as_written(part: Json, hints: Iterable[object]) -> None:
                     put(item)
 
     put(part)
-
-
-def _choices(kind: object) -> list[Json]:
-    if isinstance(kind, type) and issubclass(kind, enum.Enum):
-        return [member.value for member in kind]
-    return [*get_args(kind)] if get_origin(kind) is Literal else []
 
 
 def decoder_of(hint: object) -> Decode:
