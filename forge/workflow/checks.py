@@ -3,20 +3,18 @@
 import logging
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from types import NoneType
 from typing import Literal, get_args
 
 from msgspec.structs import replace
 
-from forge.callbacks import placed, placed_guard
+from forge.callbacks import placed
 from forge.tools.definition import Grounds, grounds
 from forge.workflow.result_type import RESULT
 from stages import rescue
-from stages.compaction import Compacted, Compactor
 from stages.guards import GUARDS, CompletionCheck, PastCall, sees_results
-from stages.halt import CannotFit
-from stages.objection import Correction, Guard, NudgeKind, Reword
+from stages.objection import Correction, NudgeKind, Reword
 from stages.offer import NARROWINGS
 from stages.options import did_you_mean, unfit_function
 from stages.order import Use
@@ -45,11 +43,6 @@ def literal(text: str) -> str:
 
 
 # The user's functions, wrapped so that an error names the place of the function in the definition.
-
-
-def own_guards(guards: Sequence[Guard]) -> tuple[Guard, ...]:
-    """The user's guards."""
-    return tuple(placed_guard(guard, f"guards[{i}]") for i, guard in enumerate(guards))
 
 
 def own_checks(checks: Mapping[str, CompletionCheck]) -> Mapping[str, CompletionCheck]:
@@ -87,11 +80,6 @@ def own_families(families: Sequence[Family | Format]) -> tuple[Family, ...]:
     )
 
 
-def own_compactor(compactor: Compactor | None) -> Compactor | None:
-    """The user's compactor."""
-    return placed(compactor, "context.compactor", Compacted, CannotFit) if compactor else None
-
-
 # The user's nudges: texts with placeholders, or functions, that replace forge's.
 
 Nudges = Mapping[NudgeKind, str | Reword]
@@ -120,18 +108,15 @@ def nudge_mistakes(nudges: Nudges) -> tuple[str, ...]:
 
 def rewords(nudges: Nudges) -> dict[NudgeKind, Reword]:
     """The user's nudges, all as functions."""
-    return {
-        kind: (_filling(given) if isinstance(given, str) else placed(given, f"nudges[{kind!r}]", str))
-        for kind, given in nudges.items()
-    }
 
-
-def _filling(template: str) -> Reword:
-    def text(wrong: Correction) -> str:
+    def filled(template: str, wrong: Correction) -> str:
         listed = {"allowed": ", ".join(wrong.allowed) or "none", "pending": ", ".join(wrong.pending) or "none"}
         return fill(template, {**listed, "text": wrong.text, "tool": wrong.tool})
 
-    return text
+    return {
+        kind: partial(filled, given) if isinstance(given, str) else placed(given, f"nudges[{kind!r}]", str)
+        for kind, given in nudges.items()
+    }
 
 
 # Names to turn off.
@@ -190,17 +175,18 @@ def tell_undeclared(workflow: str, tools: tuple[str, ...]) -> None:
 
 
 def grounded_specs(specs: Iterable[ToolSpec], wanted: Mapping[str, Grounds]) -> tuple[ToolSpec, ...]:
-    """The tools with the workflow's grounded arguments; if an argument has one source only, that is a prerequisite."""
-    return tuple(_with_sources(replace(s, grounded=s.grounded + grounds(wanted.get(s.name, ())))) for s in specs)
+    """The tools with the workflow's grounded arguments; if a required one has one source only, that is a prerequisite.
 
-
-def _with_sources(spec: ToolSpec) -> ToolSpec:
-    """A required value that must come from one tool cannot be known before that tool has succeeded."""
-    needed = spec.required
-    only = (g.sources[0] for g in spec.grounded if len(g.sources) == 1 and g.argument in needed)
-    known = {prerequisite.tool for prerequisite in spec.prerequisites}
-    more = tuple(Prerequisite(tool=name) for name in dict.fromkeys(only) if name not in known)
-    return replace(spec, prerequisites=spec.prerequisites + more)
+    Such a value cannot be known before that tool has succeeded.
+    """
+    made = []
+    for spec in specs:
+        grounded, needed = spec.grounded + grounds(wanted.get(spec.name, ())), spec.required
+        only = (g.sources[0] for g in grounded if len(g.sources) == 1 and g.argument in needed)
+        known = {prerequisite.tool for prerequisite in spec.prerequisites}
+        more = tuple(Prerequisite(tool=name) for name in dict.fromkeys(only) if name not in known)
+        made.append(replace(spec, grounded=grounded, prerequisites=spec.prerequisites + more))
+    return tuple(made)
 
 
 def guard_mistakes(rules: Rules, grounded: Mapping[str, Grounds], checked: Collection[str] = ()) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Generic, Self, TypedDict
 from msgspec import Struct
 from msgspec.structs import replace
 
+from forge.callbacks import placed, placed_guard
 from forge.connection import Setup
 from forge.errors import DefinitionError
 from forge.interpreters.tools import Tools
@@ -34,9 +35,7 @@ from forge.workflow.checks import (
     mistakes,
     nudge_mistakes,
     own_checks,
-    own_compactor,
     own_families,
-    own_guards,
     own_order,
     rewords,
     tell_undeclared,
@@ -48,11 +47,12 @@ from forge.workflow.result_type import RESULT, Decode, result_of, result_tool
 from forge.workflow.stage_list import STAGE_NAMES, stage_mistakes
 from forge.workflow.start import initial_state, next_state
 from stages import rescue
-from stages.compaction import Compactor, ContextBudget
+from stages.compaction import Compacted, Compactor, ContextBudget
 from stages.confidence.measure import WhenUnsure
 from stages.effect import Budget
 from stages.fold import FailedAttempts, Reasoning
 from stages.guards import CompletionCheck, guards_of, sees_results, tool_calls
+from stages.halt import CannotFit
 from stages.message import History
 from stages.objection import Guard, NudgeKind, Reword, not_a_guard
 from stages.options import Count, Options, Share, refuse_unknown, wrong_options
@@ -378,7 +378,9 @@ class Workflow(Generic[R_co]):
         tell_withheld(self.name, rules.withheld)
         tell_unruled(self.name, rules.unruled)
         tell_undeclared(self.name, () if required_tools(rules) else undeclared_writes(rules, self._named))
-        guards = GuardList(limited=self.limits.max_tool_calls is not None, own=own_guards(self.guards))
+        own = tuple(placed_guard(guard, f"guards[{i}]") for i, guard in enumerate(self.guards))
+        guards = GuardList(limited=self.limits.max_tool_calls is not None, own=own)
+        compactor = context.compactor
         return CompiledWorkflow(
             rules=rules,
             unsure=self.unsure,
@@ -403,7 +405,7 @@ class Workflow(Generic[R_co]):
             ),
             context=replace(
                 context,
-                compactor=own_compactor(context.compactor),
+                compactor=compactor and placed(compactor, "context.compactor", Compacted, CannotFit),
                 progress_notes=context.progress_notes and bool(required_tools(rules)),
             ),
             rewords=MappingProxyType(rewords(self.nudges or {})),
