@@ -112,34 +112,6 @@ class Context(Options, frozen=True, kw_only=True):
 # A compiled workflow: what its runs share on all backends. Made once, never changed.
 
 
-class GuardList(Struct, frozen=True, kw_only=True):
-    """The guards of a workflow: those of the rules, `tool_calls` if calls are `limited`, and the user's `own`.
-
-    Those named in `without` are left out.
-    """
-
-    limited: bool
-    own: tuple[Guard, ...]
-    without: frozenset[str] = frozenset()
-
-    def named(self, rules: Rules) -> Mapping[str, Guard]:
-        """The guards under these rules by name, in running order.
-
-        The name is that of the function, or of the function that made it; equal names are numbered.
-        """
-        limit = (tool_calls(rules),) if self.limited else ()
-        guards = (*guards_of(rules), *limit, *self.own)
-        names = [_name(guard) for guard in guards]
-        numbered = [f"{n} {names[: i + 1].count(n)}" if names.count(n) > 1 else n for i, n in enumerate(names)]
-        named = zip(numbered, guards, strict=True)
-        return MappingProxyType({name: guard for name, guard in named if name not in self.without})
-
-
-def _name(guard: Guard) -> str:
-    *makers, own = getattr(guard, "__qualname__", type(guard).__name__).split(".<locals>.")
-    return makers[-1] if makers and own == "guard" else own
-
-
 class CompiledWorkflow(Struct, frozen=True, kw_only=True):
     """What all turns of a workflow share; `forge.workflow.turn` adds what depends on the backend.
 
@@ -154,8 +126,8 @@ class CompiledWorkflow(Struct, frozen=True, kw_only=True):
     schemas: ToolSchemas
     grammars: Grammars
     own_families: int
-    guard_list: GuardList
-    guards: Mapping[str, Guard]
+    own_guards: tuple[Guard, ...]
+    without_guards: frozenset[str] = frozenset()
     prompt: ContextBudget
     context: Context
     rewords: Mapping[NudgeKind, Reword]
@@ -163,7 +135,7 @@ class CompiledWorkflow(Struct, frozen=True, kw_only=True):
 
     def under(self, rules: Rules) -> Self:
         """The same workflow under other rules for the same tools."""
-        return replace(self, rules=rules, guards=self.guard_list.named(rules))
+        return replace(self, rules=rules)
 
     def checked_by(self, other: Callable[[Check], Check]) -> Self:
         """The same workflow with each check of arguments replaced by `other(check)`."""
@@ -172,8 +144,22 @@ class CompiledWorkflow(Struct, frozen=True, kw_only=True):
 
     def without(self, guard: str) -> Self:
         """The same workflow without the guard of that name."""
-        fewer = replace(self.guard_list, without=self.guard_list.without | {guard})
-        return replace(self, guard_list=fewer, guards=fewer.named(self.rules))
+        return replace(self, without_guards=self.without_guards | {guard})
+
+    @property
+    def guards(self) -> Mapping[str, Guard]:
+        """The guards by name, in running order: those of the rules, `tool_calls` if calls are limited, the user's.
+
+        The name is that of the function, or of the function that made it; equal names are numbered.
+        """
+        limit = () if self.rules.limits.max_tool_calls is None else (tool_calls(self.rules),)
+        guards, names = (*guards_of(self.rules), *limit, *self.own_guards), list[str]()
+        for guard in guards:
+            *makers, own = getattr(guard, "__qualname__", type(guard).__name__).split(".<locals>.")
+            names.append(makers[-1] if makers and own == "guard" else own)
+        numbered = [f"{n} {names[: i + 1].count(n)}" if names.count(n) > 1 else n for i, n in enumerate(names)]
+        named = zip(numbered, guards, strict=True)
+        return {name: guard for name, guard in named if name not in self.without_guards}
 
 
 # Options that agents and Guardrails share with workflows, repeated here for type checkers.
@@ -378,8 +364,6 @@ class Workflow(Generic[R_co]):
         tell_withheld(self.name, rules.withheld)
         tell_unruled(self.name, rules.unruled)
         tell_undeclared(self.name, () if required_tools(rules) else undeclared_writes(rules, self._named))
-        own = tuple(placed_guard(guard, f"guards[{i}]") for i, guard in enumerate(self.guards))
-        guards = GuardList(limited=self.limits.max_tool_calls is not None, own=own)
         compactor = context.compactor
         return CompiledWorkflow(
             rules=rules,
@@ -388,8 +372,7 @@ class Workflow(Generic[R_co]):
             schemas=compiled_schemas(rules.tools),
             grammars=lambda: self._openers,
             own_families=len(self.calls.families),
-            guard_list=guards,
-            guards=guards.named(rules),
+            own_guards=tuple(placed_guard(guard, f"guards[{i}]") for i, guard in enumerate(self.guards)),
             prompt=ContextBudget(
                 tokens=0,
                 threshold=context.compact_at,
