@@ -133,42 +133,32 @@ def without_mistakes(without: Collection[str]) -> Iterator[str]:
 # Hints for the developer: tools that are withheld, writes without any rule, and tools that may be either.
 
 
-@cache
-def tell_withheld(workflow: str, tools: tuple[str, ...]) -> None:
-    """Warn that these tools are withheld; once per process and workflow name."""
-    if tools:
-        logging.getLogger("forge").warning(
-            "%s: withheld from the model, because they write and no required step needs them: %s. To have one offered, "
-            'name it in optional_steps, give it a rule such as prerequisites, or say effect="read" if it only reads',
-            workflow,
-            ", ".join(tools),
-        )
+Hint = Literal["withheld", "unruled", "undeclared"]
+
+_HINTS: Mapping[Hint, str] = {
+    "withheld": (
+        "%s: withheld from the model, because they write and no required step needs them: %s. To have one offered, "
+        'name it in optional_steps, give it a rule such as prerequisites, or say effect="read" if it only reads'
+    ),
+    "unruled": (
+        "%s: nothing but the user's message says when to call %s, and with what. Where a wrong call would do harm, "
+        "say what has to come first (required_steps, prerequisites), which values must have been seen (grounded), "
+        "or that a person is asked (approval=True); optional_steps says that it is meant so"
+    ),
+    "undeclared": (
+        '%s: no tool is declared with effect="read", so forge cannot tell which tools write, and the rules of '
+        'plain requests (docs/guards.md) are off: the same call may run again. Say effect="read" of the tools that '
+        "only read; name those that write in optional_steps, or give them a rule: %s"
+    ),
+}
 
 
 @cache
-def tell_unruled(workflow: str, tools: tuple[str, ...]) -> None:
-    """Hint that these writes have no rule; once per process and workflow name."""
+def hint(about: Hint, workflow: str, tools: tuple[str, ...]) -> None:
+    """Log the hint about these tools; once per process and workflow name."""
     if tools:
-        logging.getLogger("forge").info(
-            "%s: nothing but the user's message says when to call %s, and with what. Where a wrong call would do harm, "
-            "say what has to come first (required_steps, prerequisites), which values must have been seen (grounded), "
-            "or that a person is asked (approval=True); optional_steps says that it is meant so",
-            workflow,
-            ", ".join(tools),
-        )
-
-
-@cache
-def tell_undeclared(workflow: str, tools: tuple[str, ...]) -> None:
-    """Hint that the rules for writes do not hold for these tools; once per process and workflow name."""
-    if tools:
-        logging.getLogger("forge").info(
-            '%s: no tool is declared with effect="read", so forge cannot tell which tools write, and the rules of '
-            'plain requests (docs/guards.md) are off: the same call may run again. Say effect="read" of the tools that '
-            "only read; name those that write in optional_steps, or give them a rule: %s",
-            workflow,
-            ", ".join(tools),
-        )
+        level = logging.WARNING if about == "withheld" else logging.INFO
+        logging.getLogger("forge").log(level, _HINTS[about], workflow, ", ".join(tools))
 
 
 # Grounding, completion checks and order.

@@ -32,15 +32,13 @@ from forge.workflow.checks import (
     count_mistakes,
     grounded_specs,
     guard_mistakes,
+    hint,
     mistakes,
     nudge_mistakes,
     own_checks,
     own_families,
     own_order,
     rewords,
-    tell_undeclared,
-    tell_unruled,
-    tell_withheld,
     without_mistakes,
 )
 from forge.workflow.result_type import RESULT, Decode, result_of, result_tool
@@ -361,9 +359,9 @@ class Workflow(Generic[R_co]):
     def compiled(self) -> CompiledWorkflow:
         """Data that all runs of the workflow share, made when the first run begins."""
         rules, context = self.rules, self.context
-        tell_withheld(self.name, rules.withheld)
-        tell_unruled(self.name, rules.unruled)
-        tell_undeclared(self.name, () if required_tools(rules) else undeclared_writes(rules, self._named))
+        hint("withheld", self.name, rules.withheld)
+        hint("unruled", self.name, rules.unruled)
+        hint("undeclared", self.name, () if required_tools(rules) else undeclared_writes(rules, self._named))
         compactor = context.compactor
         return CompiledWorkflow(
             rules=rules,
