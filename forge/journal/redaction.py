@@ -29,38 +29,24 @@ from stages.execution import question
 from stages.options import Options
 from stages.reading.replies import ReplyRead
 from stages.repair.decoding import decode_or, nested
-from stages.schema.value import Json
+from stages.schema.value import Json, pairs_lost
 
-# Members of JSON objects, including duplicates and members of JSON within a text.
+# _Members of JSON objects, including duplicates and members of JSON within a text.
 
 
-class Members(list[tuple[str, object]]):
+class _Members(list[tuple[str, object]]):
     """The members of a JSON object in order, including duplicate names."""
 
 
-def members(text: str) -> Members | None:
+def _members(text: str) -> _Members | None:
     """The members, if the text is a JSON object; None otherwise."""
     if nested(text):
         return None
     try:
-        found = json.loads(text, object_pairs_hook=Members)
+        found = json.loads(text, object_pairs_hook=_Members)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, Members) else None
-
-
-def repeats(text: str) -> bool:
-    """Whether any object in this JSON text has a duplicate member."""
-    left: list[object] = [members(text)]
-    while left:
-        value = left.pop()
-        if isinstance(value, Members):
-            if len({name for name, _ in value}) < len(value):
-                return True
-            left += [item for _, item in value]
-        elif isinstance(value, list):
-            left += value
-    return False
+    return found if isinstance(found, _Members) else None
 
 
 def _inner_members(text: str) -> Iterator[tuple[str, object]]:
@@ -76,7 +62,7 @@ def _inner_members(text: str) -> Iterator[tuple[str, object]]:
 _MEMBER = re.compile(r"""["']([^"'\\\n]{1,64})["']\s{0,9}:\s{0,9}("(?:[^"\\]|\\.)*"|[^\s,{}\[\]"]{1,400})""")
 
 
-def plainly(name: str) -> str:
+def _plainly(name: str) -> str:
     """The name without case and punctuation: `api-key`, `apiKey` and `API_KEY` are the same."""
     return re.sub(r"[^a-z0-9]", "", name.lower()) or name
 
@@ -91,21 +77,10 @@ _SHORTEST = 4
 _MOST = 2000
 """Maximum number of secrets in one journal."""
 
-_OF_MESSAGES = ("type", "id", "call_id", "tool_call_id", "tool_use_id", "role", "kind", "origin", "finish", "name")
-_OF_HEADERS = (
-    "status",
-    "version",
-    "mode",
-    "model",
-    "workflow",
-    "forge",
-    "started",
-    "run",
-    "form",
-    "dialect",
-    "redacted",
+PROTOCOL = frozenset(
+    {"type", "id", "call_id", "tool_call_id", "tool_use_id", "role", "kind", "origin", "finish", "name", "status"}
+    | {"version", "mode", "model", "workflow", "forge", "started", "run", "form", "dialect", "redacted"}
 )
-PROTOCOL = frozenset((*_OF_MESSAGES, *_OF_HEADERS))
 """Fields whose texts belong to forge or a protocol; inside `_DATA`, every name is the user's."""
 
 _FOREIGN = frozenset(("id", "call_id", "tool_call_id", "tool_use_id", "name", "finish", "model", "workflow"))
@@ -209,11 +184,11 @@ class Marks:
         if inner is None:
             return self._found(text)
         hidden = self.hidden(inner, data=True)
-        if hidden != inner and not repeats(text):
+        if hidden != inner and not pairs_lost(text, inner):
             return msgspec.json.encode(hidden).decode()
         # Parsing drops duplicate members; keep the text, because it may have been refused for them.
         found = self._found(text)
-        left = _leaves(members(found)) if found != text or hidden != inner else ()
+        left = _leaves(_members(found)) if found != text or hidden != inner else ()
         return "[redacted]" if any(leaf in self._marks for leaf in left) else found
 
     def _found(self, text: str) -> str:
@@ -253,7 +228,7 @@ def _leaves(value: object) -> Iterator[str]:
             yield value
         case int() | float() if not isinstance(value, bool):
             yield msgspec.json.encode(value).decode()
-        case Members():
+        case _Members():
             for _, item in value:
                 yield from _leaves(item)
         case list():
@@ -369,7 +344,7 @@ class Redactor:
         self._read = read
         self._parameters = tools
         self._named = [(tool, argument) for tool, _, argument in (rule.partition(".") for rule in rules.arguments)]
-        self._plain_names = {plainly(argument) for _, argument in self._named}
+        self._plain_names = {_plainly(argument) for _, argument in self._named}
         self._patterns = [_finder(pattern) for pattern in rules.patterns]
         self._tools: dict[str, str] = {}
         self._asked = ""
@@ -396,7 +371,7 @@ class Redactor:
                     self._marks.hide(secret)
             # Values of arguments that rules name, in JSON within a text: `… {"pin": 4711} …`.
             for name, value in _inner_members(text) if told else ():
-                for secret in _leaves(value) if plainly(name) in self._plain_names else ():
+                for secret in _leaves(value) if _plainly(name) in self._plain_names else ():
                     self._marks.hide(secret)
         return msgspec.json.encode(self._marks.hidden(tree))
 
@@ -450,7 +425,7 @@ class Redactor:
                 self._marks.hide_words(rest)
 
     def _called(self, tool: str, arguments: str) -> None:
-        given, parameters = members(arguments), self._parameters.get(tool)
+        given, parameters = _members(arguments), self._parameters.get(tool)
         # The arguments of this tool that rules name; for an unknown tool, all that rules name.
         about = [argument for named, argument in self._named if parameters is None or named in {tool, "*"}]
         if given is None and (about or self._rules.where):
