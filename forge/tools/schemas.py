@@ -4,6 +4,7 @@ import dataclasses
 import enum
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from types import UnionType
 from typing import Annotated, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -271,7 +272,7 @@ def _pydantic_schema(definitions: Schema, taken: Iterable[str], kind: type) -> S
     model_json_schema = getattr(kind, "model_json_schema", None)
     if not callable(model_json_schema):
         raise NotImplementedError
-    for number in range(1, 1000):
+    for number in count(1):
         # Models in different modules may have the same name.
         ending = f"_{number}" * (number > 1)
         schema: Schema = model_json_schema(ref_template=f"#/$defs/{{model}}{ending}")
@@ -280,8 +281,8 @@ def _pydantic_schema(definitions: Schema, taken: Iterable[str], kind: type) -> S
         named = {f"{name}{ending}": one for name, one in inner.items()} if isinstance(inner, dict) else {}
         if not any(name in taken or definitions.get(name, one) != one for name, one in named.items()):
             definitions.update(named)
-            return {**schema, _BY_PYDANTIC: True}
-    raise TypeError(f"{kind.__name__} refers to more than 1000 models of one name")
+            break
+    return {**schema, _BY_PYDANTIC: True}
 
 
 def _free_times(part: Json) -> None:

@@ -360,8 +360,8 @@ def checker(parameters: bytes | Raw) -> Check:
                 return Misfit(problems=(Problem(path="", rule="size", expected=expected, found=cut_text(text)),))
             if not fits:
                 return Misfit(problems=_problems(value, judge, len(text)))
-        if (more := len(repairs) - _REPAIRS) > 0:
-            repairs = (*repairs[:_REPAIRS], f"and {more} more")
+        if more := repairs[_REPAIRS:]:
+            repairs = (*repairs[:_REPAIRS], f"and {len(more)} more")
         return Fits(arguments=msgspec.json.encode(value).decode(), repairs=repairs)
 
     return check

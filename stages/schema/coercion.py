@@ -57,7 +57,7 @@ def _retype(value: Json, part: dict[str, Json], judge: Judge) -> tuple[Json, str
         return None, "string to null"
     if _of_type(value, part) and judge.lists(part, value):
         return value, ""
-    if option := judge.in_other_case(part, value):
+    if "enum" in part and (option := judge.in_other_case(part, value)):
         return option, "case of option"
     spelt = _spelt(value)
     if not isinstance(spelt, str) and _of_type(spelt, part) and judge.lists(part, spelt):

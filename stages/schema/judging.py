@@ -640,11 +640,8 @@ class Place(Struct, frozen=True):
         return [self._branches(keyword) for keyword in ("anyOf", "oneOf") if keyword in self.rules]
 
     def member(self, name: str) -> Self:
-        """The part for that member of an object."""
-        declared = self.rules.get("properties")
-        if isinstance(declared, dict) and name in declared:
-            return self._child(declared[name], name)
-        return self._child(self.rules.get("additionalProperties"), name)
+        """The part for a member that the part declares."""
+        return self._child(members_of(self.rules)[name], name)
 
     def members(self, value: dict[str, Json]) -> Iterator[tuple[str, Json, Self]]:
         """The members that the part has rules for, each with its part.

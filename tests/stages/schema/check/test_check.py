@@ -50,6 +50,7 @@ order = checker(json.dumps(ORDER).encode())
         ({"type": "array", "items": {"type": "integer"}}, '"<item>1</item> <item>2</item>"', [1, 2]),
         ({"type": "array", "items": {"type": "string"}}, '"[red, dark blue]"', ["red", "dark blue"]),
         ({"type": "string"}, '"[red, blue]"', "[red, blue]"),
+        ({"type": "string", "format": "decimal"}, "1.50", "1.5"),
         ({"type": "integer"}, '{"type": "integer", "value": "5"}', 5),
         ({"type": "object"}, '{"type": "integer", "value": "5"}', {"type": "integer", "value": "5"}),
     ],
