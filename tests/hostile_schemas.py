@@ -79,6 +79,12 @@ def _chains() -> Named:
         for i in range(400)
     }
     yield "400 definitions of one another", _of({"$ref": "#/$defs/d0"}, crossed), {"a": {"p1": {"p2": 5}}}
+    doubled: Part = {f"d{i}": {"allOf": [{"$ref": f"#/$defs/d{i + 1}"}] * 2} for i in range(30)}
+    yield (
+        "unevaluated around 30 times allOf",
+        _of({"$ref": "#/$defs/d0", "unevaluatedProperties": False}, {**doubled, "d30": {"required": ["x"]}}),
+        {"a": {"x": "q"}},
+    )
 
 
 def _nest(depth: int, end: Json, **beside: Json) -> Json:

@@ -62,9 +62,9 @@ def test_what_has_one_meaning_in_the_schema_is_that(schema: dict[str, object], g
     assert json.loads(fits.arguments) == {"x": expected}
 
 
-@pytest.mark.parametrize("given", ["2.0", "3", '["1"]'])
+@pytest.mark.parametrize("given", ["2.0", "3", '["1"]', '"no"'])
 def test_a_value_that_no_option_spells_is_refused(given: str) -> None:
-    check = checker(b'{"type": "object", "properties": {"x": {"type": "string", "enum": ["1", "2"]}}}')
+    check = checker(b'{"type": "object", "properties": {"x": {"type": "string", "enum": ["1", "2", "No", "NO"]}}}')
     assert isinstance(check(f'{{"x": {given}}}'), Misfit)
 
 
