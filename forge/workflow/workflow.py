@@ -110,6 +110,21 @@ class Context(Options, frozen=True, kw_only=True):
 # A compiled workflow: what its runs share on all backends. Made once, never changed.
 
 
+def _named_guards(rules: Rules, own: tuple[Guard, ...], without: frozenset[str] = frozenset()) -> Mapping[str, Guard]:
+    """The guards by name, in running order: those of the rules, `tool_calls` if calls are limited, the user's `own`.
+
+    The name is that of the function, or of the function that made it; equal names are numbered.
+    """
+    limit = () if rules.limits.max_tool_calls is None else (tool_calls(rules),)
+    guards, names = (*guards_of(rules), *limit, *own), list[str]()
+    for guard in guards:
+        *makers, name = getattr(guard, "__qualname__", type(guard).__name__).split(".<locals>.")
+        names.append(makers[-1] if makers and name == "guard" else name)
+    numbered = [f"{n} {names[: i + 1].count(n)}" if names.count(n) > 1 else n for i, n in enumerate(names)]
+    named = zip(numbered, guards, strict=True)
+    return MappingProxyType({name: guard for name, guard in named if name not in without})
+
+
 class CompiledWorkflow(Struct, frozen=True, kw_only=True):
     """What all turns of a workflow share; `forge.workflow.turn` adds what depends on the backend.
 
@@ -126,6 +141,7 @@ class CompiledWorkflow(Struct, frozen=True, kw_only=True):
     own_families: int
     own_guards: tuple[Guard, ...]
     without_guards: frozenset[str] = frozenset()
+    guards: Mapping[str, Guard]
     prompt: ContextBudget
     context: Context
     rewords: Mapping[NudgeKind, Reword]
@@ -133,7 +149,8 @@ class CompiledWorkflow(Struct, frozen=True, kw_only=True):
 
     def under(self, rules: Rules) -> Self:
         """The same workflow under other rules for the same tools."""
-        return replace(self, rules=rules)
+        guards = _named_guards(rules, self.own_guards, self.without_guards)
+        return replace(self, rules=rules, guards=guards)
 
     def checked_by(self, other: Callable[[Check], Check]) -> Self:
         """The same workflow with each check of arguments replaced by `other(check)`."""
@@ -142,22 +159,8 @@ class CompiledWorkflow(Struct, frozen=True, kw_only=True):
 
     def without(self, guard: str) -> Self:
         """The same workflow without the guard of that name."""
-        return replace(self, without_guards=self.without_guards | {guard})
-
-    @property
-    def guards(self) -> Mapping[str, Guard]:
-        """The guards by name, in running order: those of the rules, `tool_calls` if calls are limited, the user's.
-
-        The name is that of the function, or of the function that made it; equal names are numbered.
-        """
-        limit = () if self.rules.limits.max_tool_calls is None else (tool_calls(self.rules),)
-        guards, names = (*guards_of(self.rules), *limit, *self.own_guards), list[str]()
-        for guard in guards:
-            *makers, own = getattr(guard, "__qualname__", type(guard).__name__).split(".<locals>.")
-            names.append(makers[-1] if makers and own == "guard" else own)
-        numbered = [f"{n} {names[: i + 1].count(n)}" if names.count(n) > 1 else n for i, n in enumerate(names)]
-        named = zip(numbered, guards, strict=True)
-        return {name: guard for name, guard in named if name not in self.without_guards}
+        fewer = self.without_guards | {guard}
+        return replace(self, without_guards=fewer, guards=_named_guards(self.rules, self.own_guards, fewer))
 
 
 # Options that agents and Guardrails share with workflows, repeated here for type checkers.
@@ -363,6 +366,7 @@ class Workflow(Generic[R_co]):
         hint("unruled", self.name, rules.unruled)
         hint("undeclared", self.name, () if required_tools(rules) else undeclared_writes(rules, self._named))
         compactor = context.compactor
+        own = tuple(placed_guard(guard, f"guards[{i}]") for i, guard in enumerate(self.guards))
         return CompiledWorkflow(
             rules=rules,
             unsure=self.unsure,
@@ -370,7 +374,8 @@ class Workflow(Generic[R_co]):
             schemas=compiled_schemas(rules.tools),
             grammars=lambda: self._openers,
             own_families=len(self.calls.families),
-            own_guards=tuple(placed_guard(guard, f"guards[{i}]") for i, guard in enumerate(self.guards)),
+            own_guards=own,
+            guards=_named_guards(rules, own),
             prompt=ContextBudget(
                 tokens=0,
                 threshold=context.compact_at,
