@@ -14,7 +14,7 @@ from forge.workflow.workflow import CompiledWorkflow, Workflow
 from stages import Stage, compact, enforce, execute, fold, pipeline, rescue, send, serialize, validate
 from stages.batch_selection import kept_calls
 from stages.compaction import Meter, TieredCompact
-from stages.confidence.measure import LARGER, AskLarger, WhenUnsure
+from stages.confidence.measure import LARGER, AskLarger
 from stages.halt import Halt
 from stages.objection import in_own_words
 from stages.pipeline import StuckError, advance
@@ -39,14 +39,6 @@ _NO_LARGER = (
     "the workflow hands unsure calls to a larger model (AskLarger), and this backend has none; "
     "run it from Python with Models(small, larger=larger) of forge.backends, or leave AskLarger out"
 )
-
-
-def _refuse_unable(when: WhenUnsure, setup: Setup) -> None:
-    """ForgeError if the backend lacks the log-probabilities or the larger model that `unsure` needs."""
-    if not setup.logprobs:
-        raise ForgeError(_NO_LOGPROBS)
-    if LARGER not in setup.targets and AskLarger() in when.steps:
-        raise ForgeError(_NO_LARGER)
 
 
 # The stages of a turn, and parts of it for others.
@@ -121,7 +113,10 @@ def stages_of(workflow: CompiledWorkflow, setup: Setup) -> dict[str, Stage]:
     if when is not None:
         from stages.confidence import decide  # noqa: PLC0415 - few workflows say what follows unsure calls
 
-        _refuse_unable(when, setup)
+        if not setup.logprobs:
+            raise ForgeError(_NO_LOGPROBS)
+        if LARGER not in setup.targets and AskLarger() in when.steps:
+            raise ForgeError(_NO_LARGER)
         made["fold"]["think_first"] = decide.think_first()
         made["serialize"]["ask_again"] = decide.ask_again(when, here.wire.dialect.option_names)
         made["validate"] = {"hear": decide.hear(rules.tools), **made["validate"], "weigh": decide.weigh}

@@ -120,7 +120,7 @@ def summarized(state: State, order: SummaryOrder, reply: Reply) -> State:
     results = [f"{m.call_id} ({m.name})" for m in gone if isinstance(m, Tool)]
     said = nudges.summary(text, results[-20:] if order.budget.recall else ())
     summary = User(text=said, kind=Kind.SUMMARY, turn=turn_of(gone[-1]), pinned=True)
-    if order.budget.weigh(summary) >= order.budget.count(gone):
+    if order.budget.count([summary]) >= order.budget.count(gone):
         return unsummarized(state, "it is no shorter than what it would replace")
     spans = _replaced(old)
     # At the place of the last replaced span, so that it does not precede the user's request.
