@@ -21,9 +21,6 @@ ENCODERS: dict[str, Callable[[History], tuple[Raw, ...]]] = {
     "ollama": lambda whole: openai.encode_messages(ollama.encode_history(whole)),
     "anthropic": lambda whole: openai.encode_messages(anthropic.encode_history(whole)),
     "prompted json": lambda whole: openai.encode_messages(openai.encode_history(prompted.as_text(whole, "# Tools"))),
-    "prompted xml": lambda whole: openai.encode_messages(
-        openai.encode_history(prompted.as_text(whole, "# Tools", prompted.XML))
-    ),
 }
 
 
@@ -65,8 +62,8 @@ def test_decode(benchmark: BenchmarkFixture, wire: str) -> None:
 
 
 @pytest.mark.parametrize("size", [200, 4_000, 100_000])
-@pytest.mark.parametrize("form", [prompted.JSON, prompted.XML], ids=lambda form: form.name)
-def test_decode_calls(benchmark: BenchmarkFixture, form: prompted.Form, size: int) -> None:
+def test_decode_calls(benchmark: BenchmarkFixture, size: int) -> None:
     arguments = msgspec.json.encode({"path": "a.py", "text": "x = {'a': [1, 2]}\n" * (size // 18)}).decode()
     call = ToolCall(id="", name="write", arguments=arguments)
-    assert benchmark(form.decode_calls, form.encode_calls((call,))) == (RawCall(name="write", arguments=arguments),)
+    written = prompted.JSON.encode_calls((call,))
+    assert benchmark(prompted.JSON.decode_calls, written) == (RawCall(name="write", arguments=arguments),)

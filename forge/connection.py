@@ -6,13 +6,13 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Annotated, Protocol, TypeAlias
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from forge.callbacks import OnChunk, Watcher
 from forge.masking import NOTHING, Hidden
 from stages.effect import Replied, Send, Undelivered
 from stages.rescue.found import Format, Markers
 from stages.wire.deltas import reply_pieces
-from stages.wire.prompted import FormName
 from stages.wire.sampling import Sampling
 from stages.wire.target import Mode
 from stages.wire.wires import OPENAI, Dialect
@@ -28,8 +28,6 @@ class Setup(Struct, frozen=True, kw_only=True):
     sampling: Sampling = Sampling()
     dialect: Dialect = OPENAI.dialect
     """How the backend speaks its protocol."""
-    form: FormName = "json"
-    """How calls are written as text, in the modes that do so."""
     alternating: bool = False
     """Whether it refuses two messages of one role in a row, or a user message right after a tool's."""
     falls_back: bool = False
@@ -102,6 +100,14 @@ class Connection(Struct, frozen=True):
     count: Callable[[bytes], Awaitable[int | None]] | None = None
     endpoint: Endpoint | None = None
     endpoints: Mapping[str, Endpoint] = {}
+
+    def around(self, wrap: Callable[[Sender], Sender]) -> "Connection":
+        """The connection with `wrap` around each way to send a request, with and without `on_chunk`."""
+
+        async def stream(effect: Send, on_chunk: OnChunk) -> Replied | Undelivered:
+            return await wrap(self.told(on_chunk))(effect)
+
+        return replace(self, send=wrap(self.send), stream=stream)
 
     def told(self, on_chunk: OnChunk | None) -> Sender:
         """A function that sends requests, and passes the parts of replies to `on_chunk` if that is given."""

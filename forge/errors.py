@@ -127,7 +127,7 @@ class StoreError(ForgeError):
 class SessionChangedError(ForgeError):
     """A save was refused because another process or object has saved or deleted the session since it was loaded.
 
-    `after` is the revision that the save was based on, `found` the current one; 0 means that there is none.
+    It was based on the revision `after`, and `found` is the current one; 0 means that there is none.
     """
 
     def __init__(self, name: str, after: int, found: int) -> None:
@@ -138,7 +138,6 @@ class SessionChangedError(ForgeError):
         else:
             what = f"the session {name!r} was saved by another since it was loaded;"
         super().__init__(f"{what} load it again and go on from there")
-        self.after, self.found = after, found
 
 
 class McpError(ForgeError):
@@ -300,42 +299,35 @@ def quantity(number: float, thing: str) -> str:
 
 def as_error(halt: Halt, state: State) -> ForgeError:
     """The exception for a halt, with the run's last state."""
-    if isinstance(halt, halts.BackendFailed):
-        return BackendError(explain(halt), state, halt.fault)
-    return _error_class(halt)(explain(halt), state)
-
-
-def _error_class(halt: Halt) -> type[ForgeError]:
+    said = explain(halt)
     match halt:
         case halts.BadReplies():
-            return ToolCallError
+            return ToolCallError(said, state)
         case halts.ToolsFailing():
-            return ToolExecutionError
-        case halts.StepsSkipped():
-            return StepEnforcementError
+            return ToolExecutionError(said, state)
+        case halts.StepsSkipped() | halts.DeadEnd():
+            return StepEnforcementError(said, state)
         case halts.PrerequisitesSkipped():
-            return PrerequisiteError
+            return PrerequisiteError(said, state)
         case halts.BudgetSpent(what="calls"):
-            return MaxIterationsError
+            return MaxIterationsError(said, state)
         case halts.BudgetSpent():
-            return BudgetExceededError
-        case halts.DeadEnd():
-            return StepEnforcementError
+            return BudgetExceededError(said, state)
         case halts.CannotFit():
-            return ContextBudgetExceeded
-        case halts.BackendFailed():
-            return BackendError
+            return ContextBudgetExceeded(said, state)
+        case halts.BackendFailed(fault=fault):
+            return BackendError(said, state, fault)
         case halts.OutcomeUnknown():
-            return InDoubtError
+            return InDoubtError(said, state)
         case halts.ApprovalNeeded():
-            return ApprovalError
+            return ApprovalError(said, state)
         case halts.Unsure():
-            return UnsureError
+            return UnsureError(said, state)
         case halts.Stopped():
-            return StoppedError
+            return StoppedError(said, state)
         case halts.JournalFailed():
-            return JournalError
+            return JournalError(said, state)
         case halts.Cancelled():
-            return WorkflowCancelledError
+            return WorkflowCancelledError(said, state)
         case _:
             assert_never(halt)

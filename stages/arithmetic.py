@@ -229,15 +229,6 @@ _CONSTANTS = frozenset({1, 2, 7, 12, 24, 60, 100, 365, 1000})
 """Factors that need no source: 1, 2, and conversions between units of time, money, weight and length."""
 
 
-def _documents_of(tool: ToolSpec, bound: Calculated) -> tuple[str, ...]:
-    """The descriptions of the tool and of the argument, which may mention numbers."""
-    return tool.description, msgspec.json.decode(bound.number, type=_Described).description
-
-
-class _Described(msgspec.Struct):
-    description: str = ""
-
-
 def argument_check(tool: ToolSpec) -> Check:
     """The check of the tool's arguments, which accepts a number for a calculation and turns it into text."""
     check = checker(tool.parameters if tool.checked is UNSET else tool.checked)
@@ -294,13 +285,17 @@ def _problem(tool: ToolSpec, bound: Calculated, text: str, state: State) -> Misc
             return NumbersUnseen(argument=bound.argument, text=text, numbers=made_up) if made_up else None
 
 
+class _Described(Struct):
+    description: str = ""
+
+
 def _made_up(tool: ToolSpec, bound: Calculated, operands: tuple[Operand, ...], state: State) -> tuple[str, ...]:
     """The numbers that were not given. Other forms are only looked up for numbers that were not seen as they are."""
     anywhere = Grounded(argument=bound.argument)
     left = unseen_values([as_json_number(operand.value) for operand in operands], anywhere, state)
     if not left:
         return ()
-    said = evidence(_documents_of(tool, bound))
+    said = evidence((tool.description, msgspec.json.decode(bound.number, type=_Described).description))
     doubted = [
         o
         for o in operands

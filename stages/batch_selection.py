@@ -14,15 +14,21 @@ from stages.tool import ToolSpec
 
 
 def kept_calls(rules: Rules, state: State, calls: tuple[ToolCall, ...]) -> tuple[tuple[ToolCall, ...], str]:
-    """The calls of a reply that run now, and a note to the model about the others; empty if all run."""
-    if len(calls) == 1:
-        return calls, ""
+    """Which of several calls of a reply run now, and a note to the model about the others; empty if all run."""
     policy = rules.calls.batch
     if policy == "first" or (policy == "auto" and state.asked.mode == "prompted"):
         return calls[:1], nudges.only_the_first(calls[0].name, [call.name for call in calls[1:]])
     once, again = (calls, ()) if rules.limits.max_repeats is None else _once(rules, calls)
-    run, waiting = _independent(rules, state, once) if policy == "independent" else (once, "")
-    return run, "\n".join(filter(None, (nudges.made_once(again) if again else "", waiting)))
+    note = nudges.made_once(again) if again else ""
+    if policy != "independent":
+        return once, note
+    tools = {tool.name: tool for tool in rules.tools}
+    run: list[ToolCall] = []
+    wait: list[ToolCall] = []
+    for call in once:
+        (wait if run and _depends(call, tools, rules, state) else run).append(call)
+    waiting = nudges.waits([call.name for call in run], [call.name for call in wait]) if wait else ""
+    return tuple(run), "\n".join(filter(None, (note, waiting)))
 
 
 def _once(rules: Rules, calls: tuple[ToolCall, ...]) -> tuple[tuple[ToolCall, ...], tuple[str, ...]]:
@@ -39,16 +45,6 @@ def _once(rules: Rules, calls: tuple[ToolCall, ...]) -> tuple[tuple[ToolCall, ..
     kept = tuple(first.values())
     made = {call.id for call in kept}
     return kept, tuple(dict.fromkeys(call.name for call in calls if call.id not in made))
-
-
-def _independent(rules: Rules, state: State, calls: tuple[ToolCall, ...]) -> tuple[tuple[ToolCall, ...], str]:
-    """The calls that need no result of an earlier one, and the note about those that wait."""
-    tools = {tool.name: tool for tool in rules.tools}
-    run: list[ToolCall] = []
-    wait: list[ToolCall] = []
-    for call in calls:
-        (wait if run and _depends(call, tools, rules, state) else run).append(call)
-    return tuple(run), nudges.waits([call.name for call in run], [call.name for call in wait]) if wait else ""
 
 
 def _depends(call: ToolCall, tools: Mapping[str, ToolSpec], rules: Rules, state: State) -> bool:

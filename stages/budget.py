@@ -39,23 +39,22 @@ def charged(ledger: Ledger, spent: Spending, seconds: float = 0.0) -> Ledger:
 def over_budget(rules: Rules, ledger: Ledger, tool_calls: int | None = None) -> BudgetSpent | None:
     """The end of a run that cannot afford these tool calls; without any, another model call. None if it can."""
     budget = ledger.budget
-    if tool_calls is None:
-        what = _spent(budget)
+    what: Spent
+    if tool_calls is not None:
+        if budget.tool_calls is None or tool_calls <= budget.tool_calls:
+            return None
+        what = "tool calls"
+    elif budget.calls <= 0:
+        what = "calls"
+    elif budget.tokens is not None and budget.tokens <= 0:
+        what = "tokens"
+    elif budget.cost is not None and budget.cost <= 0:
+        what = "cost"
+    elif out_of_time(budget):
+        what = "seconds"
     else:
-        what = "tool calls" if budget.tool_calls is not None and tool_calls > budget.tool_calls else None
-    if what is None:
         return None
     return BudgetSpent(what=what, turns=ledger.turn, completed=completed(ledger), pending=pending(rules, ledger))
-
-
-def _spent(budget: Budget) -> Spent | None:
-    if budget.calls <= 0:
-        return "calls"
-    if budget.tokens is not None and budget.tokens <= 0:
-        return "tokens"
-    if budget.cost is not None and budget.cost <= 0:
-        return "cost"
-    return "seconds" if out_of_time(budget) else None
 
 
 def out_of_time(budget: Budget) -> bool:

@@ -49,15 +49,10 @@ def deliver(state: State, outcome: Outcome) -> Result[State, Halt]:
     them into the prompt. Raises ValueError for an outcome of another effect than the awaited one.
     """
     match state.phase:
-        case Awaiting() as phase:
-            ledger = replace(state.ledger, effects=state.ledger.effects + 1)
-            return _answered(replace(state, ledger=ledger), phase, outcome)
-        case phase:
-            raise ValueError(f"nothing is awaited in the phase {type(phase).__name__}")
-
-
-def _answered(state: State, phase: Awaiting, outcome: Outcome) -> Result[State, Halt]:
-    effect = phase.effect
+        case Awaiting(effect=effect) as phase:
+            state = state.note(effects=state.ledger.effects + 1)
+        case other:
+            raise ValueError(f"nothing is awaited in the phase {type(other).__name__}")
     match outcome:
         case Replied() if isinstance(effect, Send):
             return Success(_replied(state, phase, outcome))
@@ -77,7 +72,8 @@ def _answered(state: State, phase: Awaiting, outcome: Outcome) -> Result[State, 
         case Approved() | Rejected() if isinstance(effect, Ask) and outcome.digest == effect.digest:
             return Success(_decided(state, _with_answer(phase.batch, effect), effect, outcome))
         case Settled() if isinstance(effect, Ask) and effect.in_doubt and outcome.digest == effect.digest:
-            ledger, executed = settled_outcome(state.ledger, _with_answer(phase.batch, effect), effect, outcome)
+            batch = _with_answer(phase.batch, effect)
+            ledger, executed = settled_outcome(state.ledger, batch, effect.call, effect.in_doubt, outcome)
             return Success(replace(state, ledger=ledger, phase=executed))
         case Unanswered() if isinstance(effect, Ask) and outcome.digest == effect.digest:
             call, unsure, reason = effect.call, effect.in_doubt, outcome.reason

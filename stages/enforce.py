@@ -1,23 +1,16 @@
 """The stage `enforce`: the guards judge whether calls may run."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 from msgspec.structs import replace
 
-from stages.execution import (
-    batch_record,
-    calls_to_judge,
-    edit_accepted,
-    edit_refused,
-    problem_with_edit,
-    state_for_guards,
-)
+from stages.effect import Refused
+from stages.execution import batch_record, edit_accepted, edit_refused
 from stages.halt import Halt
-from stages.message import ToolCall
+from stages.message import ToolCall, User
 from stages.objection import (
     Guard,
-    Objection,
     Say,
     Stop,
     Verdict,
@@ -25,16 +18,18 @@ from stages.objection import (
     not_a_guard,
     not_a_verdict,
     refusals,
+    render,
     with_mistakes,
 )
 from stages.options import OptionError, checked
 from stages.pipeline import Stage, name_of, on
 from stages.progress import made
 from stages.rules import OnViolation
+from stages.seen import leaves
 from stages.state import Edited, Ready, State, Vetted
 
 _Keep = Callable[[State, tuple[ToolCall, ...]], tuple[tuple[ToolCall, ...], str]]
-"""Which calls of a reply run now, and a note to the model about the others (`batch_selection.kept_calls`)."""
+"""Which of several calls of a reply run now, and a note to the model about the others (`kept_calls`)."""
 
 
 @checked
@@ -66,7 +61,9 @@ def enforce(
                 continue
             if isinstance(verdict, Stop):
                 return verdict.halt
-            whole = on_violation == "block_all" and not _came_back(state, verdict, calls)
+            wrong = {objection.call.id for objection in verdict if objection.call}
+            again = any(made(state.ledger, call).refused for call in calls if call.id not in wrong)
+            whole = on_violation == "block_all" and not again
             state = replace(state, ledger=with_mistakes(state.ledger, verdict))
             more = refusals(verdict, calls, partial(say, state), whole=whole)
             gone = {one.call_id for one in more}
@@ -82,14 +79,18 @@ def enforce(
     def edited(state: State, phase: Edited) -> State | Halt:
         if not phase.fit:
             return state
-        calls, as_told = calls_to_judge(phase), state_for_guards(state, phase)
+        call = replace(phase.ask.call, arguments=phase.arguments)
+        gone = {result.call_id for result in phase.batch.results if isinstance(result, Refused)}
+        calls = tuple(call if one.id == call.id else one for one in phase.batch.calls if one.id not in gone)
+        # The edited values count as given: to the guards, the user has said them.
+        as_told = state.say(User(text="\n".join(map(str, leaves(phase.arguments))), turn=state.ledger.turn))
         for guard in guards:
             verdict = _asked(guard, as_told, calls)
             if isinstance(verdict, Stop):
                 return verdict.halt
-            if problem := problem_with_edit(verdict, phase):
-                return state.to(edit_refused(phase, problem))
-        return edit_accepted(state, phase)
+            if wrong := [render(one) for one in verdict if one.call and one.call.id == call.id]:
+                return state.to(edit_refused(phase, "\n".join(wrong)))
+        return edit_accepted(state, phase, call)
 
     @on(Vetted, Edited)
     def stage(state: State, phase: Vetted | Edited) -> State | Halt:
@@ -103,9 +104,3 @@ def _asked(guard: Guard, state: State, calls: tuple[ToolCall, ...]) -> Verdict:
     if wrong := not_a_verdict(verdict, calls):
         raise TypeError(f"the guard {name_of(guard)} {wrong}")
     return verdict
-
-
-def _came_back(state: State, objections: Sequence[Objection], calls: tuple[ToolCall, ...]) -> bool:
-    """Whether a call without an objection was already refused because of another one, since the last progress."""
-    wrong = {objection.call.id for objection in objections if objection.call}
-    return any(made(state.ledger, call).refused for call in calls if call.id not in wrong)

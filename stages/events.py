@@ -478,13 +478,6 @@ def new_messages(before: State, after: State) -> History:
     return after.history[count:] if after.history[:count] == before.history else ()
 
 
-def _prefix_lost(before: State, after: State, turn: int) -> tuple[PrefixLost, ...]:
-    lost = prefix_loss(before, after)
-    if lost is None:
-        return ()
-    return (PrefixLost(turn=turn, kept_tokens=lost.kept_tokens, lost_tokens=lost.lost_tokens, cause=lost.cause),)
-
-
 def _held_back(before: State, after: State, target: str, turn: int) -> Iterator[HeldBack]:
     known = [one for prompt in before.prompts if prompt.target == target for one in prompt.held]
     new = [one for prompt in after.prompts if prompt.target == target for one in prompt.held if one not in known]
@@ -504,11 +497,11 @@ def _arrival(before: State, after: State) -> tuple[Event, ...]:
             started = TurnStarted(
                 turn=turn, prompt_tokens=tokens, context_tokens=room, calls_left=left, target=asked.target
             )
-            held = _held_back(before, after, asked.target, turn)
+            lost = prefix_loss(before, after)
             return (
-                *_prefix_lost(before, after, turn),
+                *((PrefixLost(turn=turn, **asdict(lost)),) if lost else ()),
                 *(Warned(kind=m.kind, text=m.text) for m in asked.notes if isinstance(m, User)),
-                *held,
+                *_held_back(before, after, asked.target, turn),
                 started,
             )
         case Awaiting(effect=Execute(calls=calls), batch=batch):

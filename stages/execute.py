@@ -11,7 +11,6 @@ from stages.execution import (
     Specs,
     batch_record,
     call_digest,
-    capped,
     judged_results,
     next_group,
     paused_call,
@@ -19,7 +18,6 @@ from stages.execution import (
     terminal_success,
     unanswered_calls,
     without_lost_pauses,
-    without_pause,
     without_terminal,
     without_unknown_results,
 )
@@ -53,7 +51,7 @@ def execute(rules: Rules) -> Stage:
             case Vetted(allowed=False):
                 return state
             case Vetted():
-                batch = capped(phase.batch, rules.calls.max_calls_per_reply)
+                batch = _capped(phase.batch, rules.calls.max_calls_per_reply)
             case Executed(batch=batch, settled=settled):
                 if settled:
                     call, result = settled
@@ -99,6 +97,14 @@ def execute(rules: Rules) -> Stage:
     return stage
 
 
+def _capped(batch: Batch, most: int) -> Batch:
+    """The batch with the calls after the first `most` answered as not run, unless a guard already refused them."""
+    if len(batch.calls) <= most:
+        return batch
+    excess = (call for call in unanswered_calls(batch) if call in batch.calls[most:])
+    return batch.with_results(*(NotRun(call_id=c.id, reason=nudges.too_many_calls(c.name, most)) for c in excess))
+
+
 def _awaiting(state: State, batch: Batch, group: tuple[ToolCall, ...], specs: Specs) -> Awaiting:
     retriable, delegates = True, False
     for call in group:
@@ -123,7 +129,8 @@ def _questioned(state: State, batch: Batch, paused: Paused, specs: Specs) -> Don
     awaited = _awaiting(state, batch, (call,), specs)
     if not isinstance(awaited.effect, Execute):
         return awaited
-    return Awaiting(effect=replace(awaited.effect, continued=paused), batch=without_pause(batch, paused))
+    others = tuple(result for result in batch.results if result is not paused)
+    return Awaiting(effect=replace(awaited.effect, continued=paused), batch=replace(batch, results=others))
 
 
 def _without_rejected(batch: Batch, state: State, specs: Specs) -> Batch:

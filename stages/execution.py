@@ -27,11 +27,9 @@ from stages.effect import (
 )
 from stages.message import Kind, Message, Status, Tool, ToolCall, UnknownCall, User, call_id
 from stages.nudges import after_answer
-from stages.objection import Objection, render
 from stages.order import Use, judged_by
 from stages.progress import attempt_of, success_of
 from stages.schema.canonical_json import canonical
-from stages.seen import leaves
 from stages.state import Attempt, Awaiting, Batch, Done, Edited, Executed, Ledger, State, Success
 from stages.tool import ToolEffect, ToolSpec
 
@@ -109,16 +107,6 @@ def _within_each(reads: tuple[ToolCall, ...], specs: Specs) -> tuple[ToolCall, .
     return reads
 
 
-def capped(batch: Batch, most: int) -> Batch:
-    """The batch with the calls after the first `most` answered as not run, unless a guard already refused them."""
-    if len(batch.calls) <= most:
-        return batch
-    refused = {result.call_id for result in batch.results}
-    excess = (call for call in batch.calls[most:] if call.id not in refused)
-    unrun = tuple(NotRun(call_id=call.id, reason=nudges.too_many_calls(call.name, most)) for call in excess)
-    return batch.with_results(*unrun) if unrun else batch
-
-
 def without_terminal(batch: Batch, specs: Specs) -> Batch:
     """The batch with its terminal calls answered as not run, if the run cannot end with them.
 
@@ -130,18 +118,15 @@ def without_terminal(batch: Batch, specs: Specs) -> Batch:
     left = unanswered_calls(batch)
     if not left or any(not _is(call, "terminal", specs) for call in left):
         return batch
-    if not (reason := _why_not_end(batch, specs)):
+    if terminal_success(batch, specs):
+        reason = "the run is over"
+    elif not all(isinstance(result, Succeeded) for result in batch.results):
+        reason = "another call of the same reply failed"
+    elif batch.heard:
+        reason = "the user has said something new; read it first"
+    else:
         return batch
     return batch.with_results(*(NotRun(call_id=call.id, reason=f"{call.name} was not run: {reason}.") for call in left))
-
-
-def _why_not_end(batch: Batch, specs: Specs) -> str:
-    """Why the remaining terminal calls do not run; empty if they do."""
-    if terminal_success(batch, specs):
-        return "the run is over"
-    if not all(isinstance(result, Succeeded) for result in batch.results):
-        return "another call of the same reply failed"
-    return "the user has said something new; read it first" if batch.heard else ""
 
 
 def terminal_success(batch: Batch, specs: Specs) -> tuple[str, Succeeded] | None:
@@ -181,24 +166,22 @@ def batch_record(batch: Batch) -> _BatchRecord:
     vain: list[Attempt] = []
     judged = {one.call_id: one for one in batch.judged}
     for call, result in _answers(batch):
-        said.append(_answer(call, result, turn))
+        status, text = _status_of(result), result_text(result)
+        if isinstance(result, Refused):
+            said.append(Tool(call_id=call.id, name=call.name, text=text, kind=result.kind, turn=turn))
+        else:
+            said.append(Tool(call_id=call.id, name=call.name, text=text, status=status, turn=turn))
         if isinstance(result, Succeeded):
             done.append(success_of(call, result.text, turn, judged.get(call.id)))
         elif isinstance(result, Failed | Unresolved | Refused):
-            vain.append(attempt_of(call, result_text(result), result_status(result), turn))
+            vain.append(attempt_of(call, text, status, turn))
     if batch.notice:
         said.append(User(text=batch.notice, kind=Kind.RETRY_NUDGE, turn=turn))
     said.extend(User(text=text, turn=turn) for text in batch.heard)
     return _BatchRecord(messages=tuple(said), successes=tuple(done), attempts=tuple(vain))
 
 
-def _answer(call: ToolCall, result: CallResult, turn: int) -> Tool:
-    if isinstance(result, Refused):
-        return Tool(call_id=call.id, name=call.name, text=result.text, kind=result.kind, turn=turn)
-    return Tool(call_id=call.id, name=call.name, text=result_text(result), status=result_status(result), turn=turn)
-
-
-def result_status(result: CallResult) -> Status:
+def _status_of(result: CallResult) -> Status:
     """The outcome as the `status` of a message."""
     match result:
         case Succeeded():
@@ -221,19 +204,21 @@ def result_text(result: CallResult) -> str:
         case Succeeded(text=text):
             return text
         case Unresolved(message=message):
-            return nudges.unresolved(message)
+            return f"[ToolResolutionError] {message}"
         case Failed(counted=False, message=message):
-            return nudges.tool_failed(message)
+            stop = "." if message[-1:].isalnum() else ""  # authors of exceptions often leave it out
+            return f"[ToolFailed] {message}{stop} Do not repeat this call; adapt your plan."
         case Failed(error=error, message=message):
-            return nudges.tool_raised(error, message)
+            return f"[ToolError] {error}: {message}"
         case NotRun(reason=reason):
-            return nudges.not_run(reason)
+            return f"[NotRun] {reason}"
         case Refused(text=text):
             return text
         case InDoubt(reason=reason):
-            return nudges.doubtful(reason)
+            return f"[InDoubt] {reason}"
         case Paused(asks=asks):
-            return nudges.not_run(nudges.paused(asks.question))
+            question = nudges.quote(asks.question, 2000)
+            return f"[NotRun] It asked the user: {question} The user has not answered."
         case _:
             assert_never(result)
 
@@ -262,11 +247,6 @@ def without_lost_pauses(batch: Batch, tools: Collection[str]) -> Batch:
         for r in batch.results
     )
     return replace(batch, results=tuple(told))
-
-
-def without_pause(batch: Batch, paused: Paused) -> Batch:
-    """The batch with that call unanswered again, because it is about to continue."""
-    return replace(batch, results=tuple(result for result in batch.results if result is not paused))
 
 
 def answered(state: State, answer: str, budget: Budget) -> State | None:
@@ -305,38 +285,17 @@ def edit_refused(phase: Edited, problem: str) -> Awaiting | Executed:
     return Executed(batch=batch.with_results(unrun))
 
 
-def edit_accepted(state: State, phase: Edited) -> State:
+def edit_accepted(state: State, phase: Edited, call: ToolCall) -> State:
     """Approve the call as the person edited it.
 
     If it was started before, with other arguments, it gets another id: its outcome stays unknown under the old one.
     """
-    batch, old, call = phase.batch, phase.ask.call, _edited_call(phase)
+    batch, old = phase.batch, phase.ask.call
     if old.id in {known.id for known in state.ledger.in_doubt} and call_digest(call) != call_digest(old):
         state = state.note(ids=state.ledger.ids + 1)
         call = replace(call, id=call_id(state.ledger.ids))
     said = replace(batch.said, calls=tuple(call if c.id == old.id else c for c in batch.calls))
     return state.to(Executed(batch=replace(batch, said=said, approved=(*batch.approved, call.id))))
-
-
-def calls_to_judge(phase: Edited) -> tuple[ToolCall, ...]:
-    """The calls for the guards: those of the batch with the edited call, without those already refused."""
-    call = _edited_call(phase)
-    gone = {result.call_id for result in phase.batch.results if isinstance(result, Refused)}
-    return tuple(call if c.id == call.id else c for c in phase.batch.calls if c.id not in gone)
-
-
-def state_for_guards(state: State, phase: Edited) -> State:
-    """The state for the guards, in which the user has said the edited values, so that they count as given."""
-    return state.say(User(text="\n".join(str(leaf) for leaf in leaves(phase.arguments)), turn=state.ledger.turn))
-
-
-def problem_with_edit(objections: Sequence[Objection], phase: Edited) -> str:
-    """The guards' objections to the edited call; empty if there are none."""
-    return "\n".join(render(one) for one in objections if one.call and one.call.id == phase.ask.call.id)
-
-
-def _edited_call(phase: Edited) -> ToolCall:
-    return replace(phase.ask.call, arguments=phase.arguments)
 
 
 # Unknown outcomes: calls that were started and may have taken effect. Idempotency keys make their retries safe.
@@ -381,16 +340,15 @@ def unknown_outcomes_after(
     return before
 
 
-def settled_outcome(ledger: Ledger, batch: Batch, ask: Ask, found: Settled) -> tuple[Ledger, Executed]:
-    """The ledger and the phase once a person has found out whether the call took effect.
+def settled_outcome(
+    ledger: Ledger, batch: Batch, call: ToolCall, unsure: UnknownCall, found: Settled
+) -> tuple[Ledger, Executed]:
+    """The ledger and the phase once a person has found out whether the call `unsure` took effect.
 
-    If it did, it counts as a success. Its result answers the call that was asked about if both are the same; a
+    If it did, it counts as a success. Its result answers `call`, which was asked about, if both are the same; a
     different call is not run, because the model chose it without knowing. If it did not take effect, the call
     runs; if its tool needs approval, a person is asked first, because an approval is for one attempt.
     """
-    unsure = ask.in_doubt
-    if unsure is None:
-        raise ValueError("no call had an unknown outcome")
     ledger = replace(ledger, in_doubt=tuple(known for known in ledger.in_doubt if known.id != unsure.id))
     if not found.happened:
         not_happened = NotRun(call_id=unsure.id, reason=nudges.did_not_happen(unsure.name))
@@ -399,9 +357,9 @@ def settled_outcome(ledger: Ledger, batch: Batch, ask: Ask, found: Settled) -> t
     happened = Succeeded(call_id=unsure.id, text=nudges.happened(found.result), value=Raw(value))
     cleared = _instead(batch, happened)
     earlier = cleared is batch
-    if earlier and call_digest(unsure) == call_digest(ask.call):
-        return ledger, Executed(batch=batch.with_results(replace(happened, call_id=ask.call.id)))
-    unrun = NotRun(call_id=ask.call.id, reason=nudges.happened_before(ask.call.name, unsure.arguments))
+    if earlier and call_digest(unsure) == call_digest(call):
+        return ledger, Executed(batch=batch.with_results(replace(happened, call_id=call.id)))
+    unrun = NotRun(call_id=call.id, reason=nudges.happened_before(call.name, unsure.arguments))
     return ledger, Executed(batch=cleared.with_results(unrun), settled=(unsure, happened) if earlier else None)
 
 

@@ -1,21 +1,22 @@
 """The stage `fold`: choose what the model is shown. The history itself does not change."""
 
+from itertools import chain
 from typing import Literal
 
 from msgspec.structs import replace
 
+from stages.compaction.history import exchanges, is_protected
 from stages.halt import Halt
-from stages.message import Assistant, History, Kind, Message, User
+from stages.message import Assistant, History, Kind, Tool, User, is_nudge
 from stages.options import checked
 from stages.pipeline import Stage, on
 from stages.state import Folded, Ready, State
-from stages.view.collapse import collapsed
 
 Reasoning = Literal["none", "keep-last", "full"]
 """Which of its earlier reasoning a model is shown again: none, that of its last reply with any, or all."""
 
 FailedAttempts = Literal["keep", "collapse"]
-"""Whether failed attempts stay in view after a later success; `stages.view.collapse` has the rules."""
+"""Whether failed attempts stay in view after a later success; `collapsed` has the rules."""
 
 
 @checked
@@ -34,17 +35,40 @@ def fold(reasoning: Reasoning = "none", failed_attempts: FailedAttempts = "keep"
     return stage
 
 
+def collapsed(history: History, *, over: bool = False) -> History:
+    """The history without attempts that a later success made irrelevant; pinned messages stay.
+
+    Calls that never ran, and their corrections, are dropped after any success, and once the run is over; a call that
+    raised is dropped once the same tool has succeeded. Final answers (no such data, a final failure, a person's
+    rejection) stay.
+    """
+    kept: list[History] = []
+    worked: set[str] = set()
+    for start, end in reversed(exchanges(history)):
+        part = history[start:end]
+        if any(map(is_protected, part)) or not ((over or worked) and _failed(part, worked)):
+            kept.append(part)
+        results = (m for m in part if isinstance(m, Tool) and m.kind is Kind.TOOL_RESULT)
+        worked.update(result.name for result in results if result.status == "succeeded")
+    return tuple(chain.from_iterable(reversed(kept)))
+
+
+def _failed(part: History, worked: set[str]) -> bool:
+    """Whether the exchange brought only corrections, or errors of tools that succeeded later."""
+    answers = [m for m in part if not isinstance(m, Assistant)]
+    return bool(answers) and all(
+        is_nudge(m) or (isinstance(m, Tool) and m.status == "failed" and m.name in worked) for m in answers
+    )
+
+
 def _thinking(history: History, policy: Literal["keep-last", "full"]) -> History:
     """The history with reasoning moved into the text that followed it, in the last reply or in all.
 
     It must be text, because no wire sends the field `reasoning`; for the same reason, `none` need not remove anything.
     """
-    thoughts = [i for i, m in enumerate(history) if isinstance(m, Assistant) and m.reasoning]
-    shown = frozenset(thoughts if policy == "full" else thoughts[-1:])
-    return tuple(_aloud(m) if i in shown else m for i, m in enumerate(history))
-
-
-def _aloud(message: Message) -> Message:
-    if not isinstance(message, Assistant) or message.sealed:
-        return message  # the server gets sealed reasoning back anyway
-    return replace(message, reasoning="", text="\n\n".join(filter(None, (message.reasoning, message.text))))
+    view = [*history]
+    thoughts = [(i, m) for i, m in enumerate(history) if isinstance(m, Assistant) and m.reasoning]
+    for place, said in thoughts if policy == "full" else thoughts[-1:]:
+        if not said.sealed:  # the server gets sealed reasoning back anyway
+            view[place] = replace(said, reasoning="", text="\n\n".join(filter(None, (said.reasoning, said.text))))
+    return tuple(view)

@@ -69,8 +69,8 @@ from stages.schema import Check, Misfit, checker
 from stages.schema.canonical_json import canonical
 from stages.schema.value import Json
 from stages.seen import (
+    encoded,
     everything_given,
-    given_latest_first,
     is_own,
     is_source,
     named_values,
@@ -239,20 +239,6 @@ CompletionCheck = CheckOfArguments | CheckOfResults
 """Either of them; the parameters tell which."""
 
 
-def problem_with(
-    check: CheckOfResults, arguments: str, calculating: ToolSpec | None, past: tuple[PastCall, ...]
-) -> str | None:
-    """What the check finds wrong with a call of these arguments; None if nothing.
-
-    `calculating` is the call's tool if that has calculated arguments; the check is given their results.
-    """
-    try:
-        worked_out = with_results(arguments, calculating) if calculating else arguments
-    except ValueError as error:
-        return f"{error}."
-    return check(_decoded_arguments(worked_out), past)
-
-
 def sees_results(check: CompletionCheck) -> TypeGuard[CheckOfResults]:
     """Whether the check also takes the past calls."""
     return not _of_arguments(check) and unfit_function(check, "arguments", "results") is None
@@ -262,7 +248,7 @@ def _of_arguments(check: CompletionCheck) -> TypeGuard[CheckOfArguments]:
     return unfit_function(check, "arguments") is None
 
 
-def of_both(check: CompletionCheck) -> CheckOfResults:
+def _of_both(check: CompletionCheck) -> CheckOfResults:
     """The check as a function of both. Raises TypeError for other parameters."""
     if _of_arguments(check):
         of_one = check
@@ -292,14 +278,11 @@ def past_calls(state: State) -> tuple[PastCall, ...]:
 
 
 def _past_call(tool: str, arguments: str, result: str) -> PastCall:
-    return PastCall(tool=tool, arguments=MappingProxyType(_decoded_arguments(arguments)), result=value_of(result))
+    given = MappingProxyType(_argument_values.decode(arguments))
+    return PastCall(tool=tool, arguments=given, result=value_of(result))
 
 
 _argument_values: msgspec.json.Decoder[dict[str, object]] = msgspec.json.Decoder(dict[str, object])
-
-
-def _decoded_arguments(text: str) -> dict[str, object]:
-    return _argument_values.decode(text)
 
 
 def completion(checks: Mapping[str, CompletionCheck], tools: tuple[ToolSpec, ...] = ()) -> Guard:
@@ -309,13 +292,21 @@ def completion(checks: Mapping[str, CompletionCheck], tools: tuple[ToolSpec, ...
     parameters.
     """
     calculating = {tool.name: tool for tool in tools if tool.calculated}
-    both = {name: of_both(check) for name, check in checks.items()}
+    both = {name: _of_both(check) for name, check in checks.items()}
     wanted = {name for name, check in checks.items() if sees_results(check)}
+
+    def problem_with(call: ToolCall, past: tuple[PastCall, ...]) -> str | None:
+        tool = calculating.get(call.name)
+        try:
+            arguments = with_results(call.arguments, tool) if tool else call.arguments
+        except ValueError as error:
+            return f"{error}."
+        return both[call.name](_argument_values.decode(arguments), past)
 
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
         checked = [call for call in calls if call.name in both]
         past = past_calls(state) if any(call.name in wanted for call in checked) else ()
-        problems = ((c, problem_with(both[c.name], c.arguments, calculating.get(c.name), past)) for c in checked)
+        problems = ((call, problem_with(call, past)) for call in checked)
         return [Objection(call=call, wrong=Incomplete(problem=problem)) for call, problem in problems if problem]
 
     return guard
@@ -346,11 +337,11 @@ def _ungrounded(rules: Rules, state: State, tool: ToolSpec, made_up: _MadeUp) ->
     waits = unknown_outcome(tool, state.ledger) is not None
     optional = tool.optional
     values = tuple(
-        Unseen(argument=b.argument, value=_json(value), sources=b.sources, optional=b.argument in optional)
+        Unseen(argument=b.argument, value=encoded(value), sources=b.sources, optional=b.argument in optional)
         for b, value in made_up
     )
     seen = tuple(
-        Seen(name=b.argument, value=_json(value), tool=source)
+        Seen(name=b.argument, value=encoded(value), tool=source)
         for b, v in made_up
         if not waits
         for value, source in _instead(b, v, state, optional=b.argument in optional)
@@ -369,7 +360,7 @@ def _instead(bound: Grounded, value: Json, state: State, *, optional: bool) -> t
     """
     alike = dict[tuple[Json, str], None]()
     named = dict[tuple[Json, str], None]()
-    for one in given_latest_first(state):
+    for one in reversed(everything_given(state)):
         if not one.tool or not is_source(one, bound):
             continue
         known = [(n, leaf) for n, leaf in values_given_by(one) if n or leaf is not one.text]
@@ -381,10 +372,6 @@ def _instead(bound: Grounded, value: Json, state: State, *, optional: bool) -> t
         if len(named) >= _PROPOSED_VALUES:
             break  # a long history is not read to its beginning
     return tuple(named or ({} if optional else alike))[:_PROPOSED_VALUES]
-
-
-def _json(value: Json) -> str:
-    return msgspec.json.encode(value).decode()
 
 
 # Unseen values: no write without any rule of its own with a value that nobody gave.
@@ -414,10 +401,10 @@ def _unseen(tool: ToolSpec, call: ToolCall, state: State) -> tuple[Unseen, ...]:
     )
     again = canonical(call.arguments) in map(canonical, refused)
     return tuple(
-        Unseen(argument=name, value=_json(value))
+        Unseen(argument=name, value=encoded(value))
         for name, value in values.items()
         if (parts := _parts(value))
-        and not (again and _worked_out(value))
+        and not (again and (isinstance(value, int | float) or _NUMERIC.compiled.fullmatch(str(value))))
         and not _is_listed(tool, name, value)
         and len(unseen_values(parts, Grounded(argument=name), state)) == len(parts)
     )
@@ -443,19 +430,15 @@ def _parts(value: Json) -> list[Json]:
 _WORD = LazyPattern(r"[^\W_]+")
 
 
-def _worked_out(value: Json) -> bool:
-    """Whether the value may be derived from given ones: a number, a date, a time."""
-    return isinstance(value, int | float) or (isinstance(value, str) and _NUMERIC.compiled.fullmatch(value) is not None)
-
-
 _NUMERIC = LazyPattern(r"[\d\s:./,+TZ-]{1,40}(?: ?[ap]\.?m\.?)?", re.IGNORECASE)
+"""A number, a date or a time."""
 
 
 def _is_listed(tool: ToolSpec, name: str, value: Json) -> bool:
     """Whether the argument's schema lists the value, or has it as a default; what it refers to may do so."""
     schema = bytes(tool.properties.get(name, b"{}")).decode()
     listed = (leaf for key, leaf in named_values(schema) if key in _LISTING)
-    return '"$ref"' in schema or canonical(_json(value)) in (canonical(_json(one)) for one in listed)
+    return '"$ref"' in schema or canonical(encoded(value)) in (canonical(encoded(one)) for one in listed)
 
 
 _LISTING = ("enum", "const", "default")
@@ -590,7 +573,7 @@ def _problems(tool: ToolSpec, arguments: str, state: State, checks: _Checks) -> 
             case Incalculable(problem=problem):
                 found.append(NoCalculation(argument=name, text=text, problem=problem))
             case Calculation(result=result):
-                fit = checks[tool.name, name](_json({name: as_json_number(result)}))
+                fit = checks[tool.name, name](encoded({name: as_json_number(result)}))
                 problems = fit.problems if isinstance(fit, Misfit) else ()
                 found += [WrongResult(argument=name, text=text, expected=p.expected, found=p.found) for p in problems]
     return tuple(found)
@@ -606,7 +589,7 @@ def _miscalculated(rules: Rules, state: State, tool: ToolSpec, problems: tuple[M
         for name, leaf in values_given_by(one)
         if name and isinstance(leaf, int | float) and not isinstance(leaf, bool)
     )
-    seen = tuple(Seen(name=name, value=_json(value), tool=source) for name, value, source in [*numbers][-_SHOWN:])
+    seen = tuple(Seen(name=name, value=encoded(value), tool=source) for name, value, source in [*numbers][-_SHOWN:])
     others = () if seen else tuple(other.name for other in offered_tools(rules, state) if other.name != tool.name)
     return Miscalculated(problems=problems, seen=seen, others=others)
 

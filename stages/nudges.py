@@ -106,36 +106,14 @@ _SENTENCES = (
 # Thinking before a call that the model is unsure of.
 
 
-def think_before_calling() -> str:
-    """The request for a thought instead of a call."""
-    return (
-        "Do not call a tool yet. First think: which tool is right now, and which value is right for each argument? "
-        "Compare those that are possible with what was asked and with the results, in a few sentences."
-    )
-
-
-def call_after_thinking() -> str:
-    """The request for the call, after the thought."""
-    return "Now make the call."
+THINK_BEFORE_CALLING = (
+    "Do not call a tool yet. First think: which tool is right now, and which value is right for each argument? "
+    "Compare those that are possible with what was asked and with the results, in a few sentences."
+)
+CALL_AFTER_THINKING = "Now make the call."
 
 
 # Calls that ran, or may have: failures, unknown outcomes, a person's answers.
-
-
-def unresolved(message: str) -> str:
-    """The tool found no data for valid arguments."""
-    return f"[ToolResolutionError] {message}"
-
-
-def tool_raised(error: str, message: str) -> str:
-    """The tool raised an exception."""
-    return f"[ToolError] {error}: {message}"
-
-
-def tool_failed(message: str) -> str:
-    """The tool failed, and retrying is pointless."""
-    stop = "." if message[-1:].isalnum() else ""  # authors of exceptions often leave it out
-    return f"[ToolFailed] {message}{stop} Do not repeat this call; adapt your plan."
 
 
 def out_of_time(name: str) -> str:
@@ -149,11 +127,6 @@ def in_doubt(name: str, why: str) -> str:
         f"{name} was begun, but {why}: nobody knows whether it took effect. "
         "Do not repeat it; find out first whether it did, with a tool that reads, or go on without."
     )
-
-
-def doubtful(reason: str) -> str:
-    """The reason, with the mark of an unknown outcome."""
-    return f"[InDoubt] {reason}"
 
 
 def happened(result: str) -> str:
@@ -231,19 +204,9 @@ def child_handed_over(to: str, payload: str) -> str:
     return f"It is not responsible for this, and would hand it over to {quote(to, 100)}: {quote(payload, 1000)}."
 
 
-def paused(question: str) -> str:
-    """The call asked the user a question and was abandoned before the answer."""
-    return f"It asked the user: {quote(question, 2000)} The user has not answered."
-
-
 def after_answer(question: str, answer: str) -> str:
     """The question that the call asked the user, and the answer."""
     return f"[The user was asked: {quote(question, 2000)} The answer: {quote(answer, 2000)}]"
-
-
-def not_run(reason: str) -> str:
-    """The call was accepted but not run."""
-    return f"[NotRun] {reason}"
 
 
 # What is left of the budget, and what replaces what was cut.

@@ -525,12 +525,16 @@ def unmarked(objection: Objection) -> str:
                 f"finds the value and wait for its result{then}."
             )
         case Ungrounded(values=values, seen=seen, others=others):
-            source = _where_seen(tool, seen) if seen else _find_first(others)
+            listing = ", ".join(map(_as_given, seen))
+            copy = f"Call {tool} again with values exactly as they were given: {listing}."
+            source = copy if seen else _find_first(others)
             needless = [one.argument for one in values if one.optional]
             leave = f"Leave {listed(needless)} out if nobody gave it. " if needless else ""
             return f"{tool} was not run: {'; '.join(map(_not_seen, values))}. {leave}{source}"
         case Miscalculated(problems=problems, seen=seen, others=others):
-            source = _numbers_seen(tool, seen) if seen else _find_first(others)
+            listing = ", ".join(f"{one.name} = {one.value} (from {one.tool})" for one in seen)
+            redo = f"Call {tool} again and calculate with numbers that were given: {listing}."
+            source = redo if seen else _find_first(others)
             return f"{tool} was not run: {'; '.join(map(_problem, problems))}. {source}"
         case Repeated():
             return _repeated(tool, wrong)
@@ -548,7 +552,7 @@ def marked(objection: Objection, text: str) -> str:
     return f"[{mark}] {text}" if mark else text
 
 
-def render_beside(name: str, first: Objection) -> str:
+def _render_beside(name: str, first: Objection) -> str:
     """The text for a call that was not run because its batch was refused; `first` is the reason."""
     if isinstance(first.wrong, StepsPending):
         return (
@@ -652,11 +656,6 @@ def _problem(problem: Miscalculation) -> str:
             assert_never(problem)
 
 
-def _where_seen(tool: str, seen: Sequence[Seen]) -> str:
-    listing = ", ".join(map(_as_given, seen))
-    return f"Call {tool} again with values exactly as they were given: {listing}."
-
-
 def _as_given(one: Seen) -> str:
     # A small model copies what it is shown: a value that is cut off would be a new one.
     if len(one.value) > _COPIED:
@@ -666,11 +665,6 @@ def _as_given(one: Seen) -> str:
 
 _COPIED = 80
 """Maximum characters of a value that a correction proposes."""
-
-
-def _numbers_seen(tool: str, seen: Sequence[Seen]) -> str:
-    listing = ", ".join(f"{one.name} = {one.value} (from {one.tool})" for one in seen)
-    return f"Call {tool} again and calculate with numbers that were given: {listing}."
 
 
 def _find_first(tools: Sequence[str]) -> str:
@@ -797,7 +791,7 @@ def refusals(
     return tuple(
         _answer(call, mine, "\n".join(map(say, mine)))
         if (mine := against.get(call.id))
-        else _answer(call, objections, render_beside(call.name, objections[0]))
+        else _answer(call, objections, _render_beside(call.name, objections[0]))
         for call in calls
         if whole or call.id in against
     )

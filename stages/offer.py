@@ -79,13 +79,8 @@ def offer(rules: Rules, state: State) -> Offer:
 def _newly_held(before: Offer, after: Offer, by: str) -> tuple[Held, ...]:
     """The tools that only the offer before has, and those of which only some calls are left."""
     left = {tool.name: tool for tool in after.tools}
-    gone = [Held(tool=tool.name, by=by) for tool in before.tools if tool.name not in left]
-    fewer = [
-        Held(tool=tool.name, by=by, values=True)
-        for tool in before.tools
-        if tool.name in left and left[tool.name] != tool
-    ]
-    return (*gone, *fewer)
+    changed = (tool.name for tool in before.tools if left.get(tool.name) != tool)
+    return tuple(Held(tool=name, by=by, values=name in left) for name in changed)
 
 
 def offered_tools(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
@@ -275,20 +270,13 @@ def refused_call(state: State) -> ToolCall | None:
     if any(map(is_user_input, recent)) or len(recent) == len(state.history):
         return None
     match state.history[-1 - len(recent)], [m for m in recent if isinstance(m, Tool)]:
-        case Assistant(calls=(call,)), [Tool() as answer] if _refuses(answer, call, state):
-            return call
+        case Assistant(calls=(call,)), [Tool() as answer]:
+            by_guard, by_tool = answer.kind is not Kind.TOOL_RESULT, answer.status == "final"
+            # Other calls that did not run are to be made again.
+            by_person = answer.status == "not_run" and call_digest(call) in state.ledger.rejected
+            return call if by_guard or by_tool or by_person else None
         case _:
             return None
-
-
-def _refuses(answer: Tool, call: ToolCall, state: State) -> bool:
-    match answer.status:
-        case _ if answer.kind is not Kind.TOOL_RESULT:
-            return True
-        case "not_run":  # or left to be made again
-            return call_digest(call) in state.ledger.rejected
-        case status:
-            return status == "final"
 
 
 def put_right(tool: ToolSpec, state: State, names: Collection[str]) -> ToolSpec:

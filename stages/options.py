@@ -136,7 +136,7 @@ def wrong_options(
     found = {
         name: tuple(_wrong(name, value, hints[name], deep=deep))
         for name, value in options.items()
-        if deep or type(value) not in plain_classes(hints[name])
+        if deep or type(value) not in _plain_classes(hints[name])
     }
     return {name: sentences for name, sentences in found.items() if sentences}
 
@@ -226,7 +226,7 @@ _LISTS = (Sequence, Collection, tuple)
 
 
 def _test_of_all(hint: Hint, *, deep: bool) -> Callable[[Collection[object]], bool]:
-    test, plain = _test(hint, deep), frozenset[Hint]() if deep else plain_classes(hint)
+    test, plain = _test(hint, deep), frozenset[Hint]() if deep else _plain_classes(hint)
     return lambda values: ({*map(type, values)} <= plain) or all(map(test, values))
 
 
@@ -295,7 +295,7 @@ def _parts(kind: Hint) -> tuple[object, tuple[Hint, ...]]:
 
 
 @cache
-def plain_classes(hint: Hint) -> frozenset[Hint]:
+def _plain_classes(hint: Hint) -> frozenset[Hint]:
     """The classes of the annotation whose instances always match; not float, because of nan."""
     return frozenset(kind for kind in _kinds(hint) if isinstance(kind, type) and kind is not float)
 
@@ -366,7 +366,13 @@ def refuse_unknown(
     unknown = [name for name in given if name not in known]
     if not unknown:
         return
-    inner = {field: (name, kind) for name, kind in _groups(hints()) for field in kind.__struct_fields__}
+    groups: list[tuple[str, type[Struct]]] = [
+        (name, kind)
+        for name, hint in hints().items()
+        for kind in _kinds(hint)
+        if isinstance(kind, type) and issubclass(kind, Options)
+    ]
+    inner = {field: (name, kind) for name, kind in groups for field in kind.__struct_fields__}
     moved: dict[tuple[str, str], list[str]] = {}
     for name in unknown:
         if name in inner:
@@ -382,14 +388,6 @@ def refuse_unknown(
             sentences.append(f"there is no option {name!r}{listed}{question}")
             listed = ""
     raise TypeError("; ".join(sentences))
-
-
-def _groups(hints: Mapping[str, Hint]) -> Iterator[tuple[str, type[Struct]]]:
-    """The options that are themselves groups of options."""
-    for name, hint in hints.items():
-        for kind in _kinds(hint):
-            if isinstance(kind, type) and issubclass(kind, Options):
-                yield name, kind
 
 
 # Functions and Structs that check their own options.
@@ -447,7 +445,7 @@ def _fields(kind: type[Struct]) -> dict[str, Hint]:
 @cache
 def _plain_fields(kind: type[Struct]) -> tuple[frozenset[Hint], ...]:
     hints = _fields(kind)
-    return tuple(plain_classes(hints[name]) for name in kind.__struct_fields__)
+    return tuple(_plain_classes(hints[name]) for name in kind.__struct_fields__)
 
 
 def checking(
@@ -493,7 +491,7 @@ class _Parameters(Struct, frozen=True):
     keywords: tuple[str, ...] | None
     hints: Mapping[str, Hint]
     plain: Mapping[str, frozenset[Hint]]
-    """The `plain_classes` of each annotation, because looking one up takes longer than most checks."""
+    """The `_plain_classes` of each annotation, because looking one up takes longer than most checks."""
 
 
 def _wrong_arguments(known: _Parameters, args: tuple[object, ...], kwargs: Mapping[str, object]) -> tuple[str, ...]:
@@ -535,7 +533,7 @@ def _parameters(function: Callable[..., object]) -> _Parameters:
             keywords = None if fields is None or keywords is None else (*keywords, *fields)
     positional = tuple(one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD))
     rest = next((one.name for one in parameters if one.kind is one.VAR_POSITIONAL), "")
-    return _Parameters(positional, rest, keywords, hints, {name: plain_classes(hint) for name, hint in hints.items()})
+    return _Parameters(positional, rest, keywords, hints, {name: _plain_classes(hint) for name, hint in hints.items()})
 
 
 def _hints(owner: Any) -> dict[str, Hint]:

@@ -1,6 +1,6 @@
 """Order: in which order and how often tools may be called, and with which listed values each must be called."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import msgspec
 from msgspec import Raw, Struct
@@ -50,18 +50,14 @@ def _levels(value: Json) -> Iterator[list[tuple[str, Json]]]:
     """The members of a value, level by level; deeper ones belong to something else."""
     level: list[tuple[str, Json]] = [("", value)]
     while level:
-        level = [inner for name, one in level for inner in _within(name, one)]
-        yield level
-
-
-def _within(name: str, value: Json) -> Iterable[tuple[str, Json]]:
-    match value:
-        case dict():
-            return value.items()
-        case list():
-            return ((name, item) for item in value)
-        case _:
-            return ()
+        inner: list[tuple[str, Json]] = []
+        for name, one in level:
+            if isinstance(one, dict):
+                inner += one.items()
+            elif isinstance(one, list):
+                inner += ((name, item) for item in one)
+        yield inner
+        level = inner
 
 
 def _is_meant(each: Each, name: str) -> bool:

@@ -74,7 +74,8 @@ def pipeline(*stages: Stage) -> Stage:
     """
     if wrong := [f"stage {i}: {sentence}" for i, one in enumerate(stages, 1) if (sentence := not_a_stage(one))]:
         raise StageError("\n".join(wrong))
-    parts = tuple(chain.from_iterable(map(_parts, stages)))
+    # Composition is associative, so nested pipelines are flattened.
+    parts = tuple(chain.from_iterable(one.stages if isinstance(one, Composed) else (one,) for one in stages))
     # Lifted once, at the end: to make a Result takes as long as many a stage.
     return Composed(parts, compose_left(*map(bind, parts), lifted))
 
@@ -91,11 +92,6 @@ def bind(stage: Stage) -> Callable[[State | Halt], State | Halt]:
         return after if type(after) is State else _checked(after, stage)
 
     return bound
-
-
-def _parts(stage: Stage) -> tuple[Stage, ...]:
-    """The stages of a pipeline, or the stage itself. Composition is associative, so nested ones are flattened."""
-    return stage.stages if isinstance(stage, Composed) else (stage,)
 
 
 def advance(turn: Stage, state: State) -> Result[State, Halt]:

@@ -38,7 +38,8 @@ def placeholder_arguments(call: ToolCall, tools: Mapping[str, ToolSpec], state: 
     writes = tools[call.name].effect == "write"
     for name, value in _members.decode(call.arguments).items():
         if isinstance(value, str) and _stands_for(value, name, tools):
-            document = "\n" in value.strip() or (writes and _is_document(name))
+            last_word = _WORD.compiled.findall(name.lower())[-1:]
+            document = "\n" in value.strip() or (writes and not _DOCUMENTS.isdisjoint(last_word))
             if not document or _stands_for_a_result(value.strip(), tools):
                 found.append((name, value))
         elif isinstance(value, list | dict):
@@ -52,10 +53,6 @@ def placeholder_arguments(call: ToolCall, tools: Mapping[str, ToolSpec], state: 
     users = (m for m in state.history if isinstance(m, User) and m.kind in (Kind.USER_INPUT, Kind.REMEMBERED))
     said = [normalized(m.text) for m in users] if found else []
     return tuple((n, text) for n, text in found if not any(normalized(text) in one for one in said))
-
-
-def _is_document(name: str) -> bool:
-    return not _DOCUMENTS.isdisjoint(_WORD.compiled.findall(name.lower())[-1:])
 
 
 def _stands_for_a_result(text: str, tools: Mapping[str, ToolSpec]) -> bool:
@@ -79,7 +76,8 @@ def _stands_for(text: str, name: str, tools: Mapping[str, ToolSpec]) -> bool:
         named = any(_words(one) <= words for one in (name, *tools))
         return named or not words.isdisjoint(_SPEAKS_OF_RESULTS)
     # Most values are no placeholders, which a look at the first word shows quickly.
-    if _first_word(name) in plain.lower() and _words(plain) - _AROUND == _words(name):
+    first = _WORD.compiled.search(name.lower())
+    if (first is None or first[0] in plain.lower()) and _words(plain) - _AROUND == _words(name):
         return True
     if not any(map(plain.__contains__, tools)):
         return False
@@ -94,11 +92,6 @@ def _says_only_where_it_is(plain: str, name: str, tools: Mapping[str, ToolSpec])
         return False
     left = words - _SPEAKS_OF_RESULTS - _AROUND - _LINKS - _words(name)
     return any(left <= _words(tool) for tool in tools if tool in plain)
-
-
-def _first_word(text: str) -> str:
-    word = _WORD.compiled.search(text.lower())
-    return word[0] if word else ""
 
 
 def _words(text: str) -> frozenset[str]:

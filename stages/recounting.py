@@ -45,7 +45,11 @@ def recount(
     asked, ran = last_question(history), 0
     progress = turn_of(history[asked]) if asked else 0
     for turn, answered in _batches(history):
-        outcomes = [(_readable(call), answer.text, _status(call, answer, is_error)) for call, answer in answered]
+        # The arguments that a client sends may be damaged.
+        outcomes = [
+            (with_object_arguments(call) or replace(call, arguments="{}"), answer.text, _status(call, answer, is_error))
+            for call, answer in answered
+        ]
         new = [
             success_of(c, text, turn, judged_by(rules.order, c, text)) for c, text, s in outcomes if s == "succeeded"
         ]
@@ -106,8 +110,3 @@ def last_question(history: History) -> int:
 def _status(call: ToolCall, answer: Tool, is_error: IsError) -> Status:
     status = outcome_of(answer)
     return "failed" if status == "succeeded" and is_error(call.name, answer.text) else status
-
-
-def _readable(call: ToolCall) -> ToolCall:
-    """The call with a JSON object as its arguments: those that a client sends may be damaged."""
-    return with_object_arguments(call) or replace(call, arguments="{}")

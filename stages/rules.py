@@ -51,22 +51,13 @@ def _named_by(message: Message, names: Collection[str]) -> list[str]:
     if is_user_input(message):
         words = _WORDS.compiled.findall(message.text.lower())
         return [name for name in names if _all_in(name, words)]
-    if isinstance(message, Tool) and _failed(message):
-        return [name for name in names if _is_in(name, message.text)]
+    # By the status, because a result may hold a stranger's text that begins like an error; and by the text, because
+    # some clients of the proxy send forge's own corrections back as errors, and those list tools.
+    if isinstance(message, Tool) and message.status in FAILURES and outcome_of(message) in FAILURES:
+        # Most errors do not contain the name at all, which `in` finds out many times faster.
+        there = (name for name in names if name in message.text)
+        return [name for name in there if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", message.text)]
     return []
-
-
-def _failed(answer: Tool) -> bool:
-    """Whether the tool failed: by its status, because a result may hold a stranger's text that begins like an error.
-
-    And by its text, because some clients of the proxy send forge's own corrections back as errors; those list tools.
-    """
-    return answer.status in FAILURES and outcome_of(answer) in FAILURES
-
-
-def _is_in(name: str, error: str) -> bool:
-    # Most errors do not contain the name at all, which `in` finds out many times faster.
-    return name in error and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", error) is not None
 
 
 def _all_in(name: str, said: list[str]) -> bool:

@@ -1,6 +1,5 @@
 """Seen: which values a run was shown, and which of them a call may use."""
 
-import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
@@ -12,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stages._later import LazyPattern
-from stages.message import Assistant, History, Kind, Message, Status, Tool, ToolCall, User, messages_with_calls
+from stages.message import Assistant, Kind, Message, Status, Tool, ToolCall, User, messages_with_calls
 from stages.repair.decoding import decode_or
 from stages.schema.value import MAX_DEPTH, Json
 from stages.state import Cleared, Evidence, Indexed, State
@@ -33,7 +32,7 @@ def shows(said: Evidence, value: Json) -> bool:
         case None | bool():
             return True
         case int() | float():
-            return decimal_of(value) in said.numbers
+            return _decimal_of(value) in said.numbers
         case str():
             wanted = normalized(value)
             occurs = not wanted or _occurs(_unjoined(wanted), said.words)
@@ -47,12 +46,6 @@ def shows(said: Evidence, value: Json) -> bool:
 def _unjoined(wanted: str) -> str:
     """The value without a joining character at its edge: `A-` occurs in A-17, but only as a part of it."""
     return wanted.strip(_JOINING) or wanted
-
-
-def _has_the_words_of(said: Evidence, text: str) -> bool:
-    """Whether all words of the text occur, in any order: `Smith, John` has those of `John Smith`."""
-    words = {*_WORD.compiled.findall(normalized(text))}
-    return bool(words) and words <= {*_WORD.compiled.findall(said.words)}
 
 
 _WORD = LazyPattern(r"\w+")
@@ -69,7 +62,7 @@ def evidence(texts: Iterable[str]) -> Evidence:
                 words.append(said)
                 numbers.update(_numbers_in(said))
             elif isinstance(leaf, int | float) and not isinstance(leaf, bool):
-                numbers.add(decimal_of(leaf))
+                numbers.add(_decimal_of(leaf))
     return Evidence(numbers=frozenset(numbers), words="\n".join(words))
 
 
@@ -199,24 +192,19 @@ def _readings(chunk: str) -> set[Decimal]:
     return {Decimal(sign + text) for text in found}
 
 
-def decimal_of(number: float) -> Decimal:
+def _decimal_of(number: float) -> Decimal:
     """The number as it is written in JSON."""
     return Decimal(number) if isinstance(number, int) else Decimal(repr(number))
 
 
-# Ids: what looks like one, and which arguments and members are named as ids.
+# Ids: which arguments and members are named as ids.
 
 _NAME_PART = LazyPattern(r"[A-Z]?[a-z0-9]+|[A-Z]+")
 
 
-def look(value: str) -> str:
-    """The pattern of a value, with each run of letters or digits as one: what ids of one kind have in common."""
-    return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "0", value))
-
-
 def is_id(name: str) -> bool:
     """Whether an argument, or a member of a result, is called an id or a list of them."""
-    return name_words(name)[-1:] in (["id"], ["ids"])
+    return _name_words(name)[-1:] in (["id"], ["ids"])
 
 
 def is_own(bound: Grounded, name: str, tool: str) -> bool:
@@ -227,20 +215,18 @@ def is_own(bound: Grounded, name: str, tool: str) -> bool:
     """
     if not is_id(bound.argument) or (name and not is_id(name)):
         return name == bound.argument
-    wanted, given = name_words(bound.argument)[:-1], name_words(name)[:-1]
+    wanted, given = _name_words(bound.argument)[:-1], _name_words(name)[:-1]
     if not wanted:
         return not given and tool in bound.sources
-    said = name_words(tool) if name else name_words(tool)[-1:]  # list_room_tags lists no rooms
-    return wanted == given or (not given and not _forms(wanted[-1]).isdisjoint(said))
+    said = _name_words(tool) if name else _name_words(tool)[-1:]  # list_room_tags lists no rooms
+    word = wanted[-1]
+    forms = {word, f"{word}s", f"{word}es", f"{word.removesuffix('y')}ies"}
+    return wanted == given or (not given and not forms.isdisjoint(said))
 
 
-def name_words(name: str) -> list[str]:
+def _name_words(name: str) -> list[str]:
     """The words of a name in lower case: order and id, for `orderId` and `order_id`."""
     return [word.lower() for word in _NAME_PART.compiled.findall(name)]
-
-
-def _forms(word: str) -> frozenset[str]:
-    return frozenset((word, f"{word}s", f"{word}es", f"{word.removesuffix('y')}ies"))
 
 
 # Sources: the texts that the model was given by the user and by tools, and the values of a call that none contains.
@@ -268,7 +254,7 @@ def ungrounded_values(tool: ToolSpec, arguments: str, state: State) -> tuple[tup
     """The arguments of a call that must have been seen and were not, with their values."""
     values = msgspec.json.decode(arguments, type=dict[str, msgspec.Raw])
     wanted = [(g, msgspec.json.decode(values[g.argument])) for g in tool.grounded if g.argument in values]
-    return tuple((bound, value) for bound, value in wanted if unseen_values([*leaves(_encoded(value))], bound, state))
+    return tuple((bound, value) for bound, value in wanted if unseen_values([*leaves(encoded(value))], bound, state))
 
 
 def unseen_values(values: list[Json], bound: Grounded, state: State) -> list[Json]:
@@ -295,8 +281,10 @@ def _showing(value: Json, state: State, read: _Read) -> Iterator[Given]:
     history, cut = state.history, state.cleared
     opening = next((place for place, m in enumerate(history) if isinstance(m, Assistant)), len(history))
     for place in _places(value, history, opening, state.memo.shown, read):
-        near = history[_with_their_calls(history, place) : place + 1]
-        *_, (message, call) = messages_with_calls(near)
+        start = place
+        while start and isinstance(history[start], Tool):
+            start -= 1  # to the reply with the call
+        *_, (message, call) = messages_with_calls(history[start : place + 1])
         if given := _given(message, call, recalled=not cut):
             yield given
     yield from (_given_before(cut[place]) for place in _places(value, cut, 0, state.memo.cut_shown, read))
@@ -308,7 +296,7 @@ def _places(value: Json, texts: tuple[Message | Cleared, ...], first: int, index
     What the memo does not have is read when its turn comes: a long history is rarely read whole.
     """
     text = normalized(value) if isinstance(value, str) else ""
-    words, numbers = _unjoined(text), {decimal_of(value)} if isinstance(value, int | float) else _readings(text)
+    words, numbers = _unjoined(text), {_decimal_of(value)} if isinstance(value, int | float) else _readings(text)
     longest = "" if numbers else max(words.split(), key=len, default="")
     known = index.known(texts)
     for place in chain(range(first), reversed(range(first, len(texts)))):
@@ -351,8 +339,8 @@ def is_source(given: Given, bound: Grounded) -> bool:
 
 def echoed(given: Given) -> Evidence:
     """The evidence in the answered call: each value, and all of them as one text."""
-    together = " ".join(value if isinstance(value, str) else _encoded(value) for value in given.echo)
-    return evidence((*map(_encoded, given.echo), f"· {together}"))
+    together = " ".join(value if isinstance(value, str) else encoded(value) for value in given.echo)
+    return evidence((*map(encoded, given.echo), f"· {together}"))
 
 
 def values_given_by(given: Given) -> Iterator[tuple[str, Json]]:
@@ -370,12 +358,18 @@ def _is_echo(value: Json, given: Given) -> bool:
     if not given.echo:
         return False
     echo = echoed(given)
-    return shows(echo, value) or (isinstance(value, str) and _has_the_words_of(echo, value))
+    if shows(echo, value):
+        return True
+    # In any order: `Smith, John` has the words of `John Smith`.
+    words = {*_WORD.compiled.findall(normalized(value))} if isinstance(value, str) else set()
+    return bool(words) and words <= {*_WORD.compiled.findall(echo.words)}
 
 
 def everything_given(state: State) -> tuple[Given, ...]:
     """All texts that the model was given: those cut by compaction, then those in the history."""
-    return (*_cleared(state), *texts_given(state.history, recalled=not state.cleared))
+    cut = (_given_before(entry) for entry in state.cleared if entry.status not in _FORGES_WORDS)
+    here = (_given(message, call, recalled=not state.cleared) for message, call in messages_with_calls(state.history))
+    return (*cut, *filter(None, here))
 
 
 _FORGES_WORDS: frozenset[Status] = frozenset({"not_run", "in_doubt"})
@@ -385,43 +379,16 @@ _MOST_VALUES = 1000
 """Maximum values of an argument that are looked for, since each is looked for in each result."""
 
 
-def given_latest_first(state: State) -> Iterator[Given]:
-    """All texts that the model was given, the latest first; each is read when it is needed."""
-    history, end = state.history, len(state.history)
-    while end:
-        start = _with_their_calls(history, end - 1)
-        yield from reversed(tuple(texts_given(history[start:end], recalled=not state.cleared)))
-        end = start
-    yield from reversed(_cleared(state))
-
-
-def _with_their_calls(history: History, start: int) -> int:
-    """The latest position up to `start` from which each answer has its call."""
-    while 0 < start < len(history) and isinstance(history[start], Tool):
-        start -= 1
-    return start
-
-
-def _cleared(state: State) -> tuple[Given, ...]:
-    """The texts cut by compaction."""
-    return tuple(_given_before(entry) for entry in state.cleared if entry.status not in _FORGES_WORDS)
-
-
 def _given_before(cut: Cleared) -> Given:
     return Given(tool=cut.name, text=cut.text, echo=tuple(leaves(cut.arguments)))
 
 
-def texts_given(history: History, *, recalled: bool) -> Iterator[Given]:
-    """The texts that the model was given in these messages.
+def _given(message: Message, call: ToolCall | None, *, recalled: bool) -> Given | None:
+    """The text that the message gives the model; None if it gives none.
 
     `recalled` includes what a recall has read again: only needed without the record, which has it with its original
     call.
     """
-    found = (_given(message, call, recalled=recalled) for message, call in messages_with_calls(history))
-    return (given for given in found if given)
-
-
-def _given(message: Message, call: ToolCall | None, *, recalled: bool) -> Given | None:
     match message:
         case User(kind=Kind.USER_INPUT | Kind.REMEMBERED, text=text):
             return Given(tool="", text=text)
@@ -433,5 +400,6 @@ def _given(message: Message, call: ToolCall | None, *, recalled: bool) -> Given 
             return None
 
 
-def _encoded(value: Json) -> str:
+def encoded(value: Json) -> str:
+    """The value as JSON text."""
     return msgspec.json.encode(value).decode()

@@ -21,7 +21,7 @@ All values are frozen and without cycles, so the garbage collector need not walk
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from typing import Generic, Literal, Self, TypeVar, assert_never, get_args
+from typing import Generic, Literal, Self, TypeVar, get_args
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
@@ -394,21 +394,8 @@ COUNTERS: tuple[Counter, ...] = get_args(Counter)
 
 def mistake_count(ledger: Ledger, counter: Counter) -> int:
     """How many mistakes were counted there."""
-    match counter:
-        case "premature":
-            return ledger.premature
-        case "prerequisite_violations":
-            return ledger.prerequisite_violations
-        case "retries":
-            return ledger.retries
-        case "tool_errors":
-            return ledger.tool_errors
-        case "repetitions":
-            return ledger.repetitions
-        case "refusals":
-            return ledger.refusals
-        case _:
-            assert_never(counter)
+    count: int = getattr(ledger, counter)
+    return count
 
 
 # Memo: caches. The requests as they were written, and indexes of the history, so that a turn only reads new messages.
@@ -433,7 +420,7 @@ class Indexed(Struct, Generic[_T], frozen=True, kw_only=True, gc=False):
 
     def known(self, items: tuple[object, ...], key: str = "") -> tuple[_T, ...]:
         """The values of those items that were read; none of another tuple, or for another key."""
-        known = known_items(items, len(self.values), self.last) if key == self.key else 0
+        known = _known_items(items, len(self.values), self.last) if key == self.key else 0
         return self.values if known else ()
 
     def extended(self, items: tuple[_S, ...], read: Callable[[_S, _T | None], _T], key: str = "") -> Self:
@@ -447,7 +434,7 @@ class Indexed(Struct, Generic[_T], frozen=True, kw_only=True, gc=False):
         return replace(self, values=tuple(values), last=items[-1] if items else None, key=key)
 
 
-def known_items(items: tuple[object, ...], length: int, last: object) -> int:
+def _known_items(items: tuple[object, ...], length: int, last: object) -> int:
     """`length` if the items begin with as many that ended in `last`, else 0."""
     return length if 0 < length <= len(items) and items[length - 1] is last else 0
 
@@ -597,7 +584,7 @@ class State(Struct, frozen=True, kw_only=True, gc=False):
         length, last = self.prompt.length, self.memo.last
         if last is None:
             return length if length <= len(self.history) else 0
-        return known_items(self.history, length, last)
+        return _known_items(self.history, length, last)
 
     def reshape(self, history: History) -> Self:
         """The same run with a history that does not just add messages; it is measured anew."""

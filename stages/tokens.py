@@ -44,15 +44,7 @@ _KINDS: tuple[tuple[bytes | range, int], ...] = (
 )
 
 
-def _weights() -> bytes:
-    weights = bytearray(b"\x01" * 256)
-    for members, weight in _KINDS:
-        for byte in members:
-            weights[byte] = weight
-    return bytes(weights)
-
-
-WEIGHTS = _weights()
+WEIGHTS = bytes(next((weight for members, weight in _KINDS if byte in members), 1) for byte in range(256))
 SUM_CHUNK = 4096
 """Bytes that are summed at a time: with weights up to 15 the sum stays below 65,521, the limit of Adler-32."""
 
@@ -121,15 +113,10 @@ def calibrated(rate: float, last: Report, new: Report, history: int) -> tuple[fl
         return rate, new
     if new.tokens < last.tokens:
         return rate, last
-    return _followed(rate, more, new.tokens - last.tokens), new
-
-
-def _followed(rate: float, characters: int, tokens: int) -> float:
-    """The rate after `characters` more took `tokens` more."""
-    if not characters:
-        return rate
-    seen = min(_HIGHEST, max(_LOWEST, tokens / characters))
-    return rate + (1 if seen > rate else _FALL) * (seen - rate) * characters / (characters + _STEADY)
+    if not more:
+        return rate, new
+    seen = min(_HIGHEST, max(_LOWEST, (new.tokens - last.tokens) / more))
+    return rate + (1 if seen > rate else _FALL) * (seen - rate) * more / (more + _STEADY), new
 
 
 def rate_of(tokens: int, characters: int) -> float:

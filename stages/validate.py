@@ -72,23 +72,31 @@ def validate(
         asked = () if "ask_if_meant" in rules.without else state.ledger.asked_about
         if asked is not None:
             sifted = _answering(sifted, asked)
-            if state.ledger.asked_about is not None and _is_denied(sifted) and welcomes_words(rules, state.ledger):
+            denied = sifted.reading.damage is None and all(map(_is_among_words, sifted.reading.calls))
+            if denied and state.ledger.asked_about is not None and welcomes_words(rules, state.ledger):
                 return _first_said(sifted)
         elif asking := _asked_about(sifted, phase.reply, rules, say):
             return asking
         reading = sifted.reading
         if not reading.calls:
-            return (_only_repeats if sifted.repeated else _no_call)(sifted, phase.reply, rules, say)
+            return _no_call(sifted, phase.reply, rules, say)
         if all(judged.name == RESPOND for judged in reading.calls) and may_have_meant_a_call(rules, state):
             return _asked_to_act(sifted.state, say, rules)
         ledger = sifted.state.ledger
-        calls = _numbered(reading.calls, ledger.ids)
+        calls = tuple(
+            [
+                ToolCall(id=call_id(number), name=c.name, arguments=c.arguments, origin=c.origin, repairs=c.repairs)
+                for number, c in enumerate(reading.calls, start=ledger.ids + 1)
+            ]
+        )
         ids = ledger.ids + len(calls)
         if any(judged.wrong for judged in reading.calls):
             noted = replace(sifted, state=sifted.state.note(ids=ids))
             return _bad_calls(noted, phase.reply, calls, rules, say)
         said = replace(reading.said, calls=calls, turn=ledger.turn)
-        vetted = Vetted(said=said, notice=_notice(sifted), asked=phase.asked)
+        repeats = repeats_beside(sifted.repeated) if sifted.repeated else ""
+        notice = "\n".join(filter(None, (reading.notice, repeats)))
+        vetted = Vetted(said=said, notice=notice, asked=phase.asked)
         return replace(sifted.state, ledger=replace(ledger, ids=ids, retries=0), phase=vetted)
 
     def edited(state: State, phase: Edited) -> State | Halt:
@@ -118,19 +126,25 @@ def _sifting(rules: Rules, target: Target, tools: Toolset) -> Callable[[State, R
     return lambda state, reply: sift(state, read(reply))
 
 
-def _notice(sifted: Sifted) -> str:
-    """The note to the model after the results of its calls; empty if there is nothing to say."""
-    repeats = repeats_beside(sifted.repeated) if sifted.repeated else ""
-    return "\n".join(filter(None, (sifted.reading.notice, repeats)))
-
-
 def _no_call(sifted: Sifted, reply: Reply, rules: Rules, say: Say) -> State | Halt:
+    """The end of the run, or a correction, after a reply without a call, or whose calls only repeat what was shown."""
     state, reading = sifted.state, sifted.reading
-    if reading.damage is None and reading.said.text.strip() and welcomes_words(rules, state.ledger):
+    allowed, spoken = _allowed(state, rules), bool(reading.said.text.strip())
+    wrong: NoCall = BareText(allowed=allowed, damage=reading.damage)
+    if sifted.repeated:
+        # With words around them, it is a text that quotes calls, and so an answer; calls alone are a mistake.
+        if not reading.alone and welcomes_words(rules, state.ledger):
+            return _said(sifted, reply, reading.whole, rules, say)
+        wrong = OnlyRepeats(repeats=sifted.repeated, allowed=allowed)
+    elif reading.damage is None and spoken and welcomes_words(rules, state.ledger):
         if may_have_meant_a_call(rules, state):
             return _asked_to_act(state, say, rules)
         return _said(sifted, reply, reading.said.text, rules, say)
-    return _nudged(sifted, reply, _unusable(reply, reading, _allowed(state, rules)), rules, say)
+    elif reply.finish == "length":
+        wrong = CutOff(allowed=allowed)
+    elif reading.damage is None and not spoken:
+        wrong = Empty(allowed=allowed)
+    return _nudged(sifted, reply, wrong, rules, say)
 
 
 # A call among words may be meant, or only shown to the user. The model is asked once: if its next reply makes the call,
@@ -148,7 +162,7 @@ def _asked_about(sifted: Sifted, reply: Reply, rules: Rules, say: Say) -> State 
     words = welcomes_words(rules, state.ledger)
     wrong = [call for call in reading.calls if call.wrong]
     damaged = not reading.calls and not sifted.repeated and bool(reading.damage) and not reading.clear and words
-    if not damaged and not (wrong and all(isinstance(call.wrong, AmongWords) for call in wrong)):
+    if not damaged and not (wrong and all(map(_is_among_words, wrong))):
         return None
     if state.ledger.budget.calls < 1:
         return _said(sifted, reply, reading.whole or reading.said.text, rules, say) if words else None
@@ -165,17 +179,15 @@ def _answering(sifted: Sifted, asked: tuple[str, ...]) -> Sifted:
     The question is withdrawn from the ledger, so it is not asked a second time.
     """
     meant = (
-        replace(call, wrong=None) if isinstance(call.wrong, AmongWords) and (call.name in asked or not asked) else call
+        replace(call, wrong=None) if _is_among_words(call) and (call.name in asked or not asked) else call
         for call in sifted.reading.calls
     )
     reading = replace(sifted.reading, calls=tuple(meant))
     return replace(sifted, reading=reading, state=sifted.state.note(asked_about=None))
 
 
-def _is_denied(sifted: Sifted) -> bool:
-    """Whether the reply to that question makes no call, so that the first reply was the answer."""
-    reading = sifted.reading
-    return reading.damage is None and all(isinstance(call.wrong, AmongWords) for call in reading.calls)
+def _is_among_words(call: Judged) -> bool:
+    return isinstance(call.wrong, AmongWords)
 
 
 def _first_said(sifted: Sifted) -> State:
@@ -197,18 +209,6 @@ def _asked_to_act(state: State, say: Say, rules: Rules) -> State:
     text = say(state, Objection(wrong=NothingDone(allowed=_allowed(state, rules))))
     asked = state.note(asked_to_act=state.ledger.turn)
     return asked.say(User(text=text, kind=Kind.RETRY_NUDGE, turn=state.ledger.turn)).to(Ready())
-
-
-def _only_repeats(sifted: Sifted, reply: Reply, rules: Rules, say: Say) -> State | Halt:
-    """The end of the run, or a mistake, after a reply whose calls only repeat what the model was shown.
-
-    With words around them, it is a text that quotes calls, and so an answer; calls alone are a mistake.
-    """
-    state, reading = sifted.state, sifted.reading
-    if not reading.alone and welcomes_words(rules, state.ledger):
-        return _said(sifted, reply, reading.whole, rules, say)
-    wrong = OnlyRepeats(repeats=sifted.repeated, allowed=_allowed(state, rules))
-    return _nudged(sifted, reply, wrong, rules, say)
 
 
 def _allowed(state: State, rules: Rules) -> tuple[str, ...]:
@@ -240,24 +240,6 @@ def _nudged(sifted: Sifted, reply: Reply, wrong: NoCall, rules: Rules, say: Say)
     # Some servers refuse an empty assistant message.
     new = (spoken, nudge) if spoken.text.strip() else (nudge,)
     return state.say(*new).to(Ready())
-
-
-def _unusable(reply: Reply, reading: Reading, allowed: tuple[str, ...]) -> NoCall:
-    if reply.finish == "length":
-        return CutOff(allowed=allowed)
-    if not reading.said.text.strip() and reading.damage is None:
-        return Empty(allowed=allowed)
-    return BareText(allowed=allowed, damage=reading.damage)
-
-
-def _numbered(calls: tuple[Judged, ...], used: int) -> tuple[ToolCall, ...]:
-    """The calls with ids that forge gives them, counting on from the `used` ones."""
-    return tuple(
-        [
-            ToolCall(id=call_id(number), name=c.name, arguments=c.arguments, origin=c.origin, repairs=c.repairs)
-            for number, c in enumerate(calls, start=used + 1)
-        ]
-    )
 
 
 def _bad_calls(sifted: Sifted, reply: Reply, calls: tuple[ToolCall, ...], rules: Rules, say: Say) -> State | Halt:

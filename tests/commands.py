@@ -18,7 +18,7 @@ def forge(
     """The command run in that folder: its exit code, and what it printed on standard output and standard error.
 
     `answers` is what stands on standard input; `output` is a `pipe` or a `terminal`. For commands that read from no
-    terminal and are not interrupted.
+    terminal and are not interrupted. What would be a traceback on standard error is raised.
     """
     folder = Path(cwd).resolve()
     kind = _Terminal if output == "terminal" else io.TextIOWrapper
@@ -34,6 +34,15 @@ def forge(
         stream.seek(0)
         printed.append(stream.read())
     return subprocess.CompletedProcess(["forge", *words], code, *printed)
+
+
+def until(process: "subprocess.Popen[str]", words: str) -> None:
+    """Read what the process prints up to a line with those words."""
+    assert process.stdout is not None
+    for line in iter(process.stdout.readline, ""):
+        if words in line:
+            return
+    raise AssertionError(f"it ended without {words!r}")
 
 
 class _Terminal(io.TextIOWrapper):

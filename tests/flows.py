@@ -1,6 +1,9 @@
-"""The workflow that the scripts run, with tools that remember what they were called with; and two plain tools."""
+"""The workflow that the scripts run, with tools that remember their calls; two plain tools; and an approver."""
 
-from forge import ToolFailed, ToolResolutionError, Workflow, tool
+import asyncio
+
+from forge import Approved, Ask, ToolFailed, ToolResolutionError, Workflow, tool
+from forge.connection import Backend, Connection
 from stages.tool import Prerequisite
 
 
@@ -14,6 +17,11 @@ def look(what: str) -> str:
 def finish() -> str:
     """Finish."""
     return "ok"
+
+
+async def approve(question: Ask) -> Approved:
+    """The answer of a person who approves of every call."""
+    return Approved(digest=question.digest)
 
 
 class Desk:
@@ -59,3 +67,13 @@ class Desk:
         """Finish."""
         self.log.append("finish")
         return result
+
+
+def connected(backend: Backend) -> Connection:
+    """The connection to a backend, closed again."""
+
+    async def go() -> Connection:
+        async with backend.connect() as connection:
+            return connection
+
+    return asyncio.run(go())

@@ -6,6 +6,8 @@ import ssl
 from collections.abc import AsyncIterator
 from typing import Self
 
+import trustme
+
 
 class ForwardProxy:
     """The proxy; `asked` are the first lines of what it was sent, `credentials` those that came with them."""
@@ -62,3 +64,17 @@ async def _pumped(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
         writer.write(data)
         await writer.drain()
     writer.close()
+
+
+def served(authority: trustme.CA, name: str) -> ssl.SSLContext:
+    """For a server of that name, certified by that authority."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert(name).configure_cert(context)
+    return context
+
+
+def trusting(authority: trustme.CA) -> ssl.SSLContext:
+    """For a client that trusts it."""
+    context = ssl.create_default_context()
+    authority.configure_trust(context)
+    return context

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from stages.effect import RawCall, Reply, Usage
-from tests.property import streams
+from tests.property import servers
 
 Script = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 """What is done about one request; the connection is closed where the script closes it."""
@@ -27,7 +27,7 @@ def head(kind: str = "text/event-stream", *, status: str = "200 OK") -> bytes:
 
 def said(reply: Reply) -> bytes:
     """The reply as a stream of chat completions, in parts of three characters."""
-    return streams.openai(reply, lambda text: [text[n : n + 3] for n in range(0, len(text), 3)])
+    return servers.openai_stream(reply, lambda text: [text[n : n + 3] for n in range(0, len(text), 3)])
 
 
 def sends(*parts: bytes, close: bool = False) -> Script:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from forge import Workflow, run_sync, tool
-from forge.cli.run import load_workflow
+from forge.cli.run import load_definition
 from forge.interpreters.scripted import Scripted, call
 from forge.journal.definition import definition_of
 from forge.journal.records import read_journal
@@ -80,7 +80,7 @@ def test_a_run_that_is_resumed_by_a_changed_workflow_is_told_so(
     flow = tmp_path / "flow.py"
     flow.write_text(FLOW)
     journal = tmp_path / "run.jsonl"
-    run_sync(load_workflow(str(flow)), "Go.", backend=Scripted([call("finish")]), journal=str(journal))
+    run_sync(load_definition(str(flow)), "Go.", backend=Scripted([call("finish")]), journal=str(journal))
 
     def resumed(text: str) -> subprocess.CompletedProcess[str]:
         flow.write_text(text)

@@ -9,9 +9,9 @@ from forge import Conversation, Limits
 from forge.errors import ForgeError, WatcherError
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.testing import assert_answered
+from stages.fold import collapsed
 from stages.message import Assistant, History, Kind, System, Tool, User
 from stages.saved import load, save
-from stages.view.collapse import collapsed
 from stages.wire.deltas import Delta, Ended
 from tests.flows import Desk
 

@@ -7,7 +7,7 @@ from msgspec import Raw
 from forge.journal.replaying import Difference, as_lines, differences
 from stages.message import Assistant, System, ToolCall, User
 from stages.state import Ledger, State
-from tests.property.strategies import states
+from tests.property.machine import states
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from forge import Approved, Ask, Scripted, call, run_sync
+from forge import Scripted, call, run_sync
 from forge.agent.memory import SQLiteStore
 from forge.backends import Server
 from forge.evals import play
 from forge.testing import assert_compactor_laws
 from stages.effect import Fault, Reply
+from tests.flows import approve
 from tests.scripted_server import scripted_server
 from tests.test_guardrails_examples import completion
 
@@ -33,10 +34,6 @@ GALLERY = (
 
 def example(name: str) -> dict[str, Any]:
     return runpy.run_path(str(FOLDER / f"{name}.py"))
-
-
-async def approve(question: Ask) -> Approved:
-    return Approved(digest=question.digest)
 
 
 def test_the_gallery_is_listed_and_its_programs_are_short() -> None:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from hypothesis.vendor.pretty import pretty
 from returns.primitives.exceptions import UnwrapFailedError
-from returns.result import Failure, Result, Success
+from returns.result import Failure, Result
 
 from forge import (
     Conversation,
@@ -125,6 +125,10 @@ TYPED = Workflow("typed", tools=[], result=Report)
 UNTYPED = Desk().workflow
 
 
+def any_workflow(workflow: Workflow) -> str:
+    return workflow.name
+
+
 def test_the_value_has_the_type_of_the_workflows_result() -> None:
     """`assert_type` is checked by mypy, which reads the tests as well."""
     assert_type(TYPED, Workflow[Report])
@@ -137,6 +141,7 @@ def test_the_value_has_the_type_of_the_workflows_result() -> None:
     conversation = Conversation(TYPED, backend=model)
     assert_type(conversation.say_sync("Go.").unwrap().value, Report)
     assert_type(UNTYPED, Workflow)
+    assert any_workflow(TYPED) == "typed"
     assert_type(Workflow("w", tools=[], result=list[int]), Workflow[list[int]])
     assert_type(Workflow("w", tools=[], result=Literal["a", "b"]), Workflow[object])
 
@@ -147,12 +152,3 @@ async def typed_everywhere(workflow: Workflow[Report], state: State) -> None:
     assert_type((await resume(workflow, state, backend="local")).unwrap().value, Report)
     assert_type((await resume_journal(workflow, "x", backend="local")).unwrap().value, Report)
     assert_type(replay("x", workflow).unwrap().value, Report)
-
-
-def any_workflow(workflow: Workflow) -> str:
-    return workflow.name
-
-
-def test_a_typed_workflow_is_a_workflow() -> None:
-    assert any_workflow(TYPED) == "typed"
-    assert isinstance(Success(1), Success)

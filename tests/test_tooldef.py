@@ -59,12 +59,19 @@ def test_a_json_schema_and_a_function_without_hints() -> None:
     assert ran(made, call("look", depth=1), call("look", what="a", depth="2")) == "a at 2"
 
 
-def test_an_async_function_will_do() -> None:
-    async def find(what, depth=3):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - what ToolDef is for
-        await asyncio.sleep(0)
-        return what * depth
+async def repeated(what, depth=3):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - what ToolDef is for
+    await asyncio.sleep(0)
+    return what * depth
 
-    assert ran(ToolDef(name="look", description="", parameters=SCHEMA, function=find), call("look", what="a")) == "aaa"
+
+@pytest.mark.parametrize(("parameters", "function", "value"), [(SCHEMA, repeated, "aaa"), (Words, dict, {"what": "a"})])
+def test_an_async_function_and_a_typed_dict_will_do(
+    parameters: type, function: Callable[..., object], value: object
+) -> None:
+    assert (
+        ran(ToolDef(name="look", description="", parameters=parameters, function=function), call("look", what="a"))
+        == value
+    )
 
 
 @pytest.mark.parametrize("kind", [Question, Ask])
@@ -80,12 +87,6 @@ def test_the_fields_of_a_class_arrive_as_their_types_with_their_defaults(kind: t
     assert "title" not in schema
     ran(made, call("look", what="a"), call("look", what="aa", within={"start": 5}))
     assert got == [{"what": "aa", "within": Range(5, 9), "depth": 1}]
-
-
-def test_a_typed_dict_will_do() -> None:
-    assert ran(ToolDef(name="look", description="", parameters=Words, function=dict), call("look", what="a")) == {
-        "what": "a"
-    }
 
 
 def find(what: str) -> str:

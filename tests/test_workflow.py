@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import pytest
 from returns.result import Result, Success
@@ -96,6 +95,10 @@ def problems(**options: object) -> tuple[str, ...]:
         ),
         ({"tools": [tool(name="look up")(look.function), finish]}, "a name is a letter"),
         ({"tools": [tool(timeout=0)(look.function), finish]}, "timeout is 0; it must be a number, over 0"),
+        ({"without": 3}, "without is 3; it must be a string or a list of strings"),
+        ({"without": [1]}, "without[0] is 1; it must be a string"),
+        ({"without": "last_cal"}, "without: there is no guard or narrowing 'last_cal'; there are: required_steps,"),
+        ({"without": "last_cal"}, "Did you mean last_call?"),
     ],
 )
 def test_a_mistake_is_said_in_a_sentence(options: dict[str, object], says: str) -> None:
@@ -192,24 +195,6 @@ def test_a_missing_variable_is_named() -> None:
     assert problem.startswith(
         "the system prompt has the placeholder {what}, and prompt_vars has no 'what'; pass it (in a terminal, --var"
     )
-
-
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [(3, "without is 3; it must be a string or a list of strings"), ([1], "without[0] is 1; it must be a string")],
-)
-def test_what_is_turned_off_is_named(given: Any, says: str) -> None:
-    with pytest.raises(DefinitionError) as caught:
-        Workflow("w", tools=[finish], terminal_tool="finish", without=given)
-    assert caught.value.problems == (says,)
-
-
-def test_a_guard_or_narrowing_that_is_turned_off_has_to_exist() -> None:
-    with pytest.raises(DefinitionError) as caught:
-        Workflow("w", tools=[finish], terminal_tool="finish", without="last_cal")
-    (problem,) = caught.value.problems
-    assert problem.startswith("without: there is no guard or narrowing 'last_cal'; there are: required_steps,")
-    assert problem.endswith("Did you mean last_call?")
 
 
 def test_cut_results_are_recorded_only_where_something_judges_by_them() -> None:

@@ -8,7 +8,6 @@ from msgspec import Raw
 
 from stages.message import Assistant, History, Message, System, Tool, User
 from stages.wire.deltas import Piece
-from stages.wire.server.errors import RequestError
 from stages.wire.server.request import ServerRequest
 from stages.wire.server.streams import Events
 from stages.wire.server_wires import ServerWire
@@ -37,15 +36,6 @@ def asked_of(wire: ServerWire, **body: object) -> ServerRequest:
     request = wire.decode_request(msgspec.json.encode({"model": "m", **LOOK_AT[wire.name], **body}))
     assert isinstance(request, ServerRequest), request
     return request
-
-
-def assert_refused(wire: ServerWire, body: dict[str, object], param: str, words: str) -> None:
-    """With these fields a request is refused, and told which is wrong and what to write."""
-    error = wire.decode_request(msgspec.json.encode({"model": "m", **LOOK_AT[wire.name], **body}))
-    assert isinstance(error, RequestError)
-    assert (error.status, error.param) == (400, param)
-    assert error.message.startswith(f"{param}: ")
-    assert words in error.message
 
 
 def named_events(stream: bytes) -> list[Any]:

@@ -61,14 +61,6 @@ AnyMemory: TypeAlias = Annotated[
 """A memory, with its words for error messages."""
 
 
-async def saving(memory: Keeper, state: State) -> None:
-    """Save the state. UnrecordedError if that fails, which ends the run before it does anything else."""
-    try:
-        await memory.save(state)
-    except ForgeError as error:
-        raise UnrecordedError(f"the conversation could not be saved: {error}") from error
-
-
 def prompted(state: State | None, workflow: Workflow) -> State | None:
     """The state with the workflow's current system prompt; None if there is no state."""
     if state is None:
@@ -235,15 +227,16 @@ class Work:
         return ended
 
     async def _keep(self, state: State) -> None:
+        """Keep and save the state. UnrecordedError if that fails, which ends the run before it does anything else."""
         self.state = state
         if self.memory is None:
             return
         try:
-            await saving(self.memory, state)
-        except UnrecordedError as error:
+            await self.memory.save(state)
+        except ForgeError as error:
             # If someone else has saved the conversation since, the next message continues from that.
-            self._loaded = not isinstance(error.__cause__, SessionChangedError)
-            raise
+            self._loaded = not isinstance(error, SessionChangedError)
+            raise UnrecordedError(f"the conversation could not be saved: {error}") from error
 
 
 async def _next(job: Job[R_co], before: State | None, said: str) -> tuple[State, History]:

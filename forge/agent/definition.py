@@ -107,7 +107,11 @@ def agent_workflow(
         built_in = tuple(one for one in NAMES if not needless.get(one, False))
     own = tuple(made if isinstance(made, Tool) else tool(made) for made in tools)
     if taken := sorted({made.name for made in own} & {*built_in}):
-        raise DefinitionError(tuple(_RESERVED.format(name=name) for name in taken))
+        problem = (
+            "tools: {} is the name of a built-in tool; rename yours, or leave that one out with built_in_tools=[…], "
+            "the names of those to keep"
+        )
+        raise DefinitionError(tuple(map(problem.format, taken)))
     guidance = how_to_end(built_in, words=on_text == "accept")
     sections = sections_of({"instructions": instructions, "background": background, "guidance": guidance})
     echoes = (no_echoes("ask_question", "question"),) if "ask_question" in built_in else ()
@@ -135,9 +139,3 @@ def agent_workflow(
         **completed,
     )
     return workflow, sections
-
-
-_RESERVED = (
-    "tools: {name} is the name of a built-in tool; rename yours, or leave that one out with built_in_tools=[…], the "
-    "names of those to keep"
-)

@@ -42,10 +42,10 @@ class Models:
                 name: await opened.enter_async_context(reached(backend).connect())
                 for name, backend in self._others.items()
             }
-            yield routed(main, **others)
+            yield _routed(main, **others)
 
 
-def routed(main: Connection, **others: Connection) -> Connection:
+def _routed(main: Connection, **others: Connection) -> Connection:
     """One connection for all: requests for a target go to the connection of that name, others to `main`.
 
     If another connection refuses tools, `main` is not affected.

@@ -4,7 +4,7 @@ import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Literal, TypedDict, Unpack, get_args
+from typing import Literal, TypedDict, Unpack
 
 import httpx
 from msgspec.structs import replace
@@ -29,22 +29,15 @@ from forge.errors import ForgeError, checked_options
 from forge.interpreters.http import TOTAL
 from stages.options import Seconds, Tokens
 from stages.retry import RetryPolicy
-from stages.wire.prompted import FormName
 from stages.wire.sampling import Sampling
 from stages.wire.target import Mode
 from stages.wire.wires import WIRES, wire
 
-# The mode of tool calls: refused if the backend lacks it, chosen if the user leaves it open.
-
 _log = logging.getLogger("forge")
 
 
-def check_mode(mode: Mode | Literal["auto"], profile: Profile | None) -> None:
-    """ForgeError for an unknown mode, or one that the backend lacks; None means that it is not known yet."""
-    if mode not in (*get_args(Mode), "auto"):
-        raise ForgeError(f"mode is {mode!r}; it must be one of auto, {', '.join(get_args(Mode))}")
-    if profile is None:
-        return
+def _check_mode(mode: Mode | Literal["auto"], profile: Profile) -> None:
+    """ForgeError for a mode of tool calls that the backend lacks."""
     if mode == "native" and not profile.native_calls:
         raise ForgeError(f"the profile {profile.name} has no native calls; choose the mode prompted or constrained")
     if mode == "constrained" and profile.constrain == "none":
@@ -66,7 +59,6 @@ class Options(TypedDict, total=False):
     timeout: Seconds
     total_timeout: Seconds | None
     retry: RetryPolicy | None
-    form: FormName
     proxy: str | None
     verify: Verify
     probe: bool
@@ -78,7 +70,7 @@ class Server:
     `profile` is its kind: a name (`forge.backends.profile.names`), a TOML file, or a Profile. Without one, the server
     is recognised by its own endpoints as llama.cpp, vLLM or any other chat completions server. `mode` auto is the
     profile's; an unknown server is first probed with a few short questions, once a week, unless `probe` is False
-    (docs/doctor.md). `form` is the format of calls in the modes that write them as text.
+    (docs/doctor.md).
 
     `model` defaults to the first that the server lists, `context_tokens` to what the server reports, otherwise the
     profile's, otherwise 4,096. `sampling` applies to every reply; with `model_sampling`, unset options are as the
@@ -107,7 +99,8 @@ class Server:
         self._model = model
         self._options = options
         self._mode: Mode | Literal["auto"] = options.get("mode", "auto")
-        check_mode(self._mode, self._profile)
+        if self._profile:
+            _check_mode(self._mode, self._profile)
         # Without a profile there is no default address, so no key is read from the environment.
         known = self._profile or named_profile("openai-compatible")
         self._headers = headers_for(self._base, known, options.get("api_key", ""), options.get("headers") or {})
@@ -172,7 +165,7 @@ class Server:
 
     async def _setup(self, http: httpx.AsyncClient, profile: Profile, about: About, context: int) -> Setup:
         """The setup from profile, server and user options. ForgeError if they contradict each other."""
-        check_mode(self._mode, profile)
+        _check_mode(self._mode, profile)
         model = self._first(about)
         mode = profile.mode if self._mode == "auto" else self._mode
         if self._mode == "auto" and mode == "native" and about.template_has_tools is False:
@@ -201,7 +194,6 @@ class Server:
             formats=profile.formats,
             alternating=alternating if profile.alternating is None else profile.alternating,
             dialect=wire(profile.dialect(context)).dialect,
-            form=self._options.get("form", "json"),
         )
 
     def _endpoint(self, profile: Profile, about: About, most: int) -> Endpoint:

@@ -6,10 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import count
 
-from msgspec.structs import replace
-
-from forge.callbacks import OnChunk
-from forge.connection import Backend, Connection
+from forge.connection import Backend, Connection, Sender
 from stages.effect import Replied, Send, Undelivered
 
 
@@ -62,13 +59,11 @@ class _Shared:
     async def connect(self) -> AsyncIterator[Connection]:
         """The shared backend's connection; connecting needs no slot."""
         async with self._backend.connect() as connection:
+            yield connection.around(self._waiting)
 
-            async def send(effect: Send) -> Replied | Undelivered:
-                async with self._worker.slot(self._priority):
-                    return await connection.send(effect)
+    def _waiting(self, sender: Sender) -> Sender:
+        async def send(effect: Send) -> Replied | Undelivered:
+            async with self._worker.slot(self._priority):
+                return await sender(effect)
 
-            async def stream(effect: Send, on_chunk: OnChunk) -> Replied | Undelivered:
-                async with self._worker.slot(self._priority):
-                    return await connection.told(on_chunk)(effect)
-
-            yield replace(connection, send=send, stream=stream)
+        return send

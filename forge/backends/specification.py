@@ -43,7 +43,7 @@ def named(
         return Server(spec, profile=profile, model=model, **options)
     if backends.startable(spec) and not profile:
         return started(spec, model, progress=progress, download=download, **options)
-    name, _, rest = spec.partition(":")
+    name, colon, rest = spec.partition(":")
     if name in names() and not profile:
         if is_address(rest):
             return Server(rest, profile=name, model=model, **options)
@@ -62,7 +62,6 @@ def named(
             )
         return Server(profile=name, model=rest or model, **options)
     possible = ", ".join(names())
-    name, colon, rest = spec.partition(":")
     near = nearest(name, ("local", *names()))
     meant = f" Did you mean {near}{colon}{rest}?" if near else ""
     raise ForgeError(

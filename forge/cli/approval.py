@@ -3,19 +3,16 @@
 import json
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
 from rich.cells import chop_cells
 
 from forge.callbacks import Answer
+from forge.cli.chat.faces import Face
 from forge.cli.console import LabelledText, escaped
 from stages.effect import Approved, Ask, Rejected, Settled, Unanswered
 from stages.message import ToolCall
-
-if TYPE_CHECKING:
-    from forge.cli.chat.faces import Face
 
 # Show every argument in full, so that nothing runs that the person could not read.
 
@@ -98,20 +95,13 @@ def decided(question: Ask, typed: str | None) -> Decision | EditWanted:
     return Decision(Rejected(digest=digest, reason=reason))
 
 
-def edited(question: Ask, text: str | None) -> Decision:
-    """The decision after an edit: the call with the new arguments; a no if they are empty."""
-    if text is None or not text.strip():
-        return Decision(Rejected(digest=question.digest, reason="the user said no"))
-    return Decision(Approved(digest=question.digest, edited=text.strip()))
-
-
 # Asking the question, a screen at a time.
 
 
 class Approver:
     """An `ask` that asks the person at a face. `always` are tools approved for the session."""
 
-    def __init__(self, face: "Face") -> None:
+    def __init__(self, face: Face) -> None:
         self._face = face
         self._typed = ""
         self.always = set[str]()
@@ -128,7 +118,9 @@ class Approver:
         if isinstance(found, EditWanted):
             prompt = "change the arguments; an empty line is a no"
             text = await self._face.answer((), prompt, self._typed if question.problem else found.text)
-            self._typed, found = text or "", edited(question, text)
+            self._typed = (text or "").strip()
+            no = Rejected(digest=question.digest, reason="the user said no")
+            found = Decision(Approved(digest=question.digest, edited=self._typed) if self._typed else no)
         if found.always:
             self.always.add(tool)
         return found.answer

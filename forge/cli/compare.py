@@ -29,30 +29,24 @@ def run_bisect(options: argparse.Namespace) -> int:
     parting = bisect(journal, workflows[0], workflows[1])
     if parting is None:
         console.say(f"no difference: {len(journal.entries)} recorded effects and all states between them match")
-    else:
-        names = (options.workflow[0], options.workflow[1])
-        console.say(readable(_parting_lines(parting, names)))
-    return 0 if parting is None else 1
+        return 0
+    console.say(readable(_parting_lines(parting, (options.workflow[0], options.workflow[1]))))
+    return 1
 
 
 def _against_record(console: Console, journal: Journal, workflow: Workflow) -> int:
     """Compare a workflow with the recording, which only holds effects."""
-    parted_at: DivergenceError | None = None
-    count = 0
     try:
         count = sum(1 for _ in states(journal, workflow))
     except DivergenceError as error:
-        parted_at = error
-    if parted_at is None:
-        console.say(f"same as recorded: {len(journal.entries)} effects, {count} states")
-    else:
         hint = "\nPass the workflow of the recorded run as a first --workflow to see which stage causes the difference."
-        console.say(readable(f"after {parted_at.step.number} states, {parted_at}{hint}"))
-    return 0 if parted_at is None else 1
+        console.say(readable(f"after {error.step.number} states, {error}{hint}"))
+        return 1
+    console.say(f"same as recorded: {len(journal.entries)} effects, {count} states")
+    return 0
 
 
 def _parting_lines(parting: Parting, names: tuple[str, str]) -> str:
-    """The first difference between two workflows, as text."""
     same = "1 state is" if parting.step == 1 else f"{parting.step} states are"
     calls = quantity(parting.turn, "model call")
     head = f"{same} the same; then, after {calls}, the stage {parting.stage} causes the difference:"

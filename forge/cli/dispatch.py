@@ -1,11 +1,11 @@
 """Runs one command and returns its exit code."""
 
-import argparse
 import logging
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pkgutil import resolve_name
 from typing import TextIO
 
 from forge.cli.commands import parse
@@ -18,10 +18,16 @@ def run_command(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit code. Errors are one sentence on standard error."""
     bear_any_text()
     try:
-        with handling(raise_interrupted):
+        with ExitStack() as stack:
+            stack.enter_context(handling(raise_interrupted))
             options = parse(arguments)
-            with _told(options):
-                code: int = options.command(options)
+            if getattr(options, "log_format", None):
+                stack.enter_context(_logged(options.log_format))
+            if getattr(options, "otel", False):
+                from forge.telemetry.exporting import exporting  # noqa: PLC0415 - most commands are not asked for it
+
+                stack.enter_context(exporting())
+            code: int = resolve_name(options.command)(options)
             sys.stdout.flush()
     except ForgeError as error:
         said = readable(f"forge: {error}")
@@ -42,19 +48,6 @@ def run_command(arguments: list[str] | None = None) -> int:
 def _discard(stream: TextIO) -> None:
     """Send what is left in its buffer nowhere: Python would complain at exit, and return 120."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-@contextmanager
-def _told(options: argparse.Namespace) -> Iterator[None]:
-    """Set up logging and telemetry from the command line's options for the duration of the block."""
-    with ExitStack() as stack:
-        if getattr(options, "log_format", None):
-            stack.enter_context(_logged(options.log_format))
-        if getattr(options, "otel", False):
-            from forge.telemetry.exporting import exporting  # noqa: PLC0415 - most commands are not asked for it
-
-            stack.enter_context(exporting())
-        yield
 
 
 @contextmanager

@@ -14,7 +14,6 @@ from forge import durable
 from forge.backends.servers.process import state_folder
 from forge.cli.console import Console, LabelledText, print_json, printable, readable
 from forge.cli.options import backend_for
-from forge.cli.parser import RunCommand
 from forge.cli.progress import downloading
 from forge.cli.run import load_served, prompt_values
 from forge.cli.signals import until_signal
@@ -206,7 +205,7 @@ def run_events(options: argparse.Namespace) -> int:
     return asyncio.run(until_signal(_with(options, told)))
 
 
-def _plainly(do: Callable[[Runs, argparse.Namespace], Awaitable[object]]) -> RunCommand:
+def _plainly(do: Callable[[Runs, argparse.Namespace], Awaitable[object]]) -> Callable[[argparse.Namespace], int]:
     """A verb without output."""
 
     def run(options: argparse.Namespace) -> int:

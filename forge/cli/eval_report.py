@@ -50,7 +50,10 @@ def _shown(file: Path) -> Iterator[Row]:
         texts = {name: printable(value) for name, value in structs.asdict(known).items() if isinstance(value, str)}
         # Results files may come from anybody: only accept journals in a journal folder beside the file.
         paths = [(folder / journal).resolve() for journal in row.journals]
-        beside = all(path.is_relative_to(folder) and _in_journals(path.relative_to(folder)) for path in paths)
+        beside = all(
+            path.is_relative_to(folder) and path.relative_to(folder).as_posix().partition("/")[0].endswith(".journals")
+            for path in paths
+        )
         yield replace(
             row,
             configuration=replace(known, **texts),
@@ -61,10 +64,6 @@ def _shown(file: Path) -> Iterator[Row]:
             commit=printable(row.commit),
             journals=tuple(str(file.parent / journal) for journal in row.journals) if beside else (),
         )
-
-
-def _in_journals(path: Path) -> bool:
-    return path.as_posix().partition("/")[0].endswith(".journals")
 
 
 # Timelines for the page, worst runs first, as many as fit.

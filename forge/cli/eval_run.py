@@ -6,14 +6,13 @@ import logging
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import fields
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
 from forge.cli.console import Console, LabelledText, printable
@@ -35,7 +34,7 @@ from forge.runtime.watching import TOOL_LOGGER
 from forge.toml_tables import read_toml
 from stages.options import did_you_mean
 
-# A series on one server: a line per run with the remaining time; in a terminal, also a bar.
+# A series on one server: a line per run with the remaining time; at the end, a summary.
 
 _STYLES: dict[RunVerdict, str] = {
     "right": "green",
@@ -47,18 +46,16 @@ _STYLES: dict[RunVerdict, str] = {
 _MINUTE, _HOUR = 60, 3600
 
 
-class SeriesProgress(ExitStack):
-    """Records the rows of a series on one server, and shows them as they come; at the end, a summary."""
+class _Progress:
+    """Records the rows of a series on one server, and shows them as they come."""
 
     def __init__(self, console: Console, file: RowFile) -> None:
-        super().__init__()
         self._console, self._file = console, file
-        self._verdicts: defaultdict[Configuration, Counter[RunVerdict]] = defaultdict(Counter)
+        self._wanted = frozenset[object]()
         self._total = self._done = 0
-        self.downloading = self.enter_context(downloading(console))
 
     def begun(self, plan: Plan) -> None:
-        """Show the plan and, in a terminal, a bar."""
+        """Show the plan."""
         played = {cell.scenario.name for cell in plan.wanted}
         done = len(plan.wanted) - len(plan.left)
         known = f", {done} of them in {self._file.path} already" if done else ""
@@ -69,42 +66,34 @@ class SeriesProgress(ExitStack):
             names = ", ".join(one.way for one in plan.not_counted)
             told = f"Skipped, because every selected scenario excludes it: {names}"
             self._console.say(told, "yellow")
-        wanted = {cell.key for cell in plan.wanted}
-        for row in self._file.rows:
-            if row.key in wanted:
-                self._verdicts[row.configuration][row.verdict] += 1
+        self._wanted = frozenset(cell.key for cell in plan.wanted)
         self._began, self._total = time.monotonic(), len(plan.left)
-        self.callback(self._summarize)
-        columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
-        hidden = not self._console.is_terminal
-        self._bar = self.enter_context(Progress(*columns, console=self._console, transient=True, disable=hidden))
-        self._task = self._bar.add_task("", total=self._total, visible=self._total > 0)
 
     def told(self, row: Row) -> None:
         """Record the row, then show it."""
         self._file.append(row)
         self._done += 1
-        self._verdicts[row.configuration][row.verdict] += 1
         # Extrapolate from the completed runs.
         rest = (time.monotonic() - self._began) / self._done * (self._total - self._done)
         about = f"{rest:.0f} s"
         if rest >= _MINUTE:
             about = f"{rest / _MINUTE:.0f} min" if rest < _HOUR else f"{rest / _HOUR:.1f} h"
-        left = f"about {about} left" if self._done < self._total else ""
-        self._bar.update(self._task, completed=self._done, description=left)
-        number = "" if self._console.is_terminal else f"[{self._done}/{self._total}] "
-        more = f"; {left}" if left and not self._console.is_terminal else ""
+        left = f"; about {about} left" if self._done < self._total else ""
         verdict = Text(f"{row.verdict:<10}", style=_STYLES[row.verdict])
-        took = f"  {quantity(row.calls, 'call')}, {row.seconds:.1f} s{more}"
+        took = f"  {quantity(row.calls, 'call')}, {row.seconds:.1f} s{left}"
         name = f" {row.configuration.name}  {row.scenario} {row.seed}"
-        line = Text.assemble(number, verdict, name, (took, "dim"))
+        line = Text.assemble(f"[{self._done}/{self._total}] ", verdict, name, (took, "dim"))
         if row.verdict != "right":
             line.append(f"  {printable(row.why, 160)}", style="dim")
         self._console.say(line)
 
-    def _summarize(self) -> None:
+    def summarize(self) -> None:
         """Show one line per configuration with its verdicts."""
-        for configuration, counts in self._verdicts.items():
+        verdicts: defaultdict[Configuration, Counter[RunVerdict]] = defaultdict(Counter)
+        for row in self._file.rows:
+            if row.key in self._wanted:
+                verdicts[row.configuration][row.verdict] += 1
+        for configuration, counts in verdicts.items():
             parts = [f"{counts['right']} of {counts.total()} right"]
             parts += [f"{counts[v]} {v}" for v in _STYLES if v != "right" and counts[v]]
             self._console.say(Text.assemble((configuration.name, "bold"), f": {', '.join(parts)}"))
@@ -143,7 +132,7 @@ class ModelOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             model=self.model,
             profile=self.profile,
             sampling=sampling_of(self.temperature, self.max_tokens),
-            api_key=key_of(self.api_key_env, "--api-key-env"),
+            api_key=key_of(self.api_key_env),
             context_tokens=self.context,
             slots=self.slots,
             chat_template_file=self.chat_template,
@@ -167,12 +156,11 @@ class EvalOptions(Axes, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 _OF_MODEL = frozenset(field.name for field in fields(ModelOptions))
-_KNOWN = frozenset(field.name for field in fields(EvalOptions))
+_OTHER = frozenset(field.name for field in fields(EvalOptions)) - {"model"}
 
 
 def _eval_options(given: argparse.Namespace) -> EvalOptions:
     """The options of the command line, which override the file's. ForgeError for unknown or contradictory ones."""
-    said = {name: value for name, value in vars(given).items() if name in _KNOWN and value != ()}
     file: Path | None = given.config
     or_a_file = ", or give a file with [[model]] as --config"
     known = _read(file) if file else {}
@@ -183,9 +171,8 @@ def _eval_options(given: argparse.Namespace) -> EvalOptions:
         if "backend" not in own:
             raise ForgeError(f"--backend is missing: say where the model runs{or_a_file}")
         known["model"] = [own]
-    options = msgspec.convert(
-        {**known, **{name: value for name, value in said.items() if name != "model"}}, EvalOptions
-    )
+    said = {name: value for name, value in vars(given).items() if name in _OTHER and value != ()}
+    options = msgspec.convert({**known, **said}, EvalOptions)
     if not options.model:
         raise ForgeError(f"no model is given: say where it runs with --backend{or_a_file}")
     return options
@@ -209,17 +196,12 @@ def _read(file: Path) -> dict[str, Any]:
 _T = TypeVar("_T")
 
 
-class Chosen(Struct, frozen=True, kw_only=True):
-    """Scenarios, and players by name."""
+def chosen(
+    files: Iterable[str], suite: str | None, names: Sequence[str], tags: Sequence[str]
+) -> tuple[tuple[Scenario, ...], Mapping[str, Player]]:
+    """The scenarios in the files, otherwise in the suite, filtered by name and tag; and the players by name.
 
-    scenarios: tuple[Scenario, ...]
-    players: Mapping[str, Player]
-
-
-def chosen(files: Iterable[str], suite: str | None, names: Sequence[str], tags: Sequence[str]) -> Chosen:
-    """The scenarios in the files, otherwise in the suite, filtered by name and tag. ForgeError for unknown names.
-
-    `suite` is a built-in suite, or one more file.
+    `suite` is a built-in suite, or one more file. ForgeError for unknown names.
     """
     scenarios: list[Scenario] = []
     players = {player.name: player for player in (FORGE, PLAIN)}
@@ -237,7 +219,7 @@ def chosen(files: Iterable[str], suite: str | None, names: Sequence[str], tags: 
         players |= {player.name: player for player in others}
     if suite or not scenarios:
         scenarios += SUITES[suite or "all"]
-    return Chosen(scenarios=chosen_scenarios(scenarios, names, tags), players=players)
+    return chosen_scenarios(scenarios, names, tags), players
 
 
 def values_of(defined: Mapping[str, object], kind: type[_T]) -> list[_T]:
@@ -258,11 +240,11 @@ def run_eval(given: argparse.Namespace) -> int:
     ForgeError at the end if some runs could not be judged.
     """
     options, console = _eval_options(given), Console()
-    picked = chosen(options.files, options.suite, options.scenario, options.tags)
+    scenarios, players = chosen(options.files, options.suite, options.scenario, options.tags)
     servers = [model.server(options.timeout) for model in options.model]
     evaluation = Evaluation(
-        scenarios=picked.scenarios,
-        players=picked.players,
+        scenarios=scenarios,
+        players=players,
         axes=options,
         seeds=tuple(range(options.seed, options.seed + options.runs)),
         parallel=options.parallel,
@@ -277,13 +259,15 @@ def run_eval(given: argparse.Namespace) -> int:
         async def run() -> int:
             code = 0
             for server in servers:
-                with SeriesProgress(console, file) as shown:
-                    done, download = file.rows, shown.downloading
+                shown = _Progress(console, file)
+                with downloading(console) as download:
                     try:
-                        await evaluation.run(server, done, begun=shown.begun, told=shown.told, download=download)
+                        await evaluation.run(server, file.rows, begun=shown.begun, told=shown.told, download=download)
                     except ServerLost as lost:
                         console.say(str(lost), "red")
                         code = 1
+                    finally:
+                        shown.summarize()
             return code
 
         with _without_tracebacks():
@@ -293,7 +277,7 @@ def run_eval(given: argparse.Namespace) -> int:
         return code
     console.say(f"Results: {file.path}. To compare: forge eval report {file.path}")
     # Runs that could not be judged must not look like success.
-    played = {scenario.name for scenario in picked.scenarios}
+    played = {scenario.name for scenario in scenarios}
     if unjudged := [row for row in file.rows if row.verdict == "unjudged" and row.scenario in played]:
         names = ", ".join(sorted({row.scenario for row in unjudged}))
         raise ForgeError(
@@ -339,7 +323,7 @@ async def _probe(console: Console, evaluation: Evaluation, servers: Sequence[Mod
 
 def run_scenario_list(options: argparse.Namespace) -> int:
     """List the scenarios with tags and descriptions."""
-    scenarios = chosen(options.files, options.suite, options.scenario or (), options.tags or ()).scenarios
+    scenarios, _ = chosen(options.files, options.suite, options.scenario or (), options.tags or ())
     console = Console()
     for scenario in scenarios:
         console.say(Text.assemble((scenario.name, "bold"), f"   {scenario.about}"))

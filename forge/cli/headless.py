@@ -8,16 +8,17 @@ from pathlib import Path
 import msgspec
 from rich.text import Text
 
+from forge.agent import Agent
 from forge.agent.headless import Record, read_task, run_task
 from forge.cli.approval import Approver
-from forge.cli.arguments import fill_agent_run
 from forge.cli.chat.faces import PlainFace
+from forge.cli.commands import fill_agent_run
 from forge.cli.console import Console, print_json, printable
 from forge.cli.lines import View
 from forge.cli.options import backend_of, refuse_unwritable
 from forge.cli.parser import Parser
 from forge.cli.progress import downloading
-from forge.cli.run import last_words, load_agent, new_journal, resume_line, watched
+from forge.cli.run import load, new_journal, resume_line, watched
 from forge.errors import ForgeError, JournalError
 from forge.journal.file import refuse_taken
 from forge.journal.summary import glance
@@ -29,7 +30,7 @@ _SHOWN = frozenset({"halted", "limit_reached", "cancelled"})
 def run_headless(options: argparse.Namespace) -> int:
     """Work on the task; returns the exit code."""
     task = read_task(options.task)
-    agent = None if task.agent is None else load_agent(task.agent)
+    agent = None if task.agent is None else load(task.agent, Agent)
     if options.resume is not None and options.journal is not None:
         raise ForgeError("--journal is for a new run; --resume continues the journal that it names: leave one out")
     journal: Path = options.resume or options.journal or new_journal()
@@ -41,20 +42,16 @@ def run_headless(options: argparse.Namespace) -> int:
     if named is None and agent is None:
         raise ForgeError(f"{options.task} has no backend; add one, or give --backend")
     model = options.model or task.model or ""
+    how_to_resume = _how_to_resume(options, journal)
     console = Console(stderr=True)
     with downloading(console) as progress:
         asked = argparse.Namespace(**{**vars(options), "backend": named, "model": model})
         backend = backend_of(asked, progress) if agent is None or named is not None else agent.backend
         console.say(Text.assemble(("task", "bold"), f": {printable(task.task)}"))
-        again = options.resume is not None
-        ask = Approver(PlainFace()) if again and sys.stdin.isatty() and sys.stdout.isatty() else None
-        work = partial(run_task, task, journal_file=journal, agent=agent, backend=backend, resume=again)
-        record, signalled = watched(
-            View(console),
-            lambda watching: work(**watching),
-            ask,
-            lambda: last_words(journal, _going_on(options, journal)),
-        )
+        resume = options.resume is not None
+        ask = Approver(PlainFace()) if resume and sys.stdin.isatty() and sys.stdout.isatty() else None
+        work = partial(run_task, task, journal_file=journal, agent=agent, backend=backend, resume=resume)
+        record, signalled = watched(View(console), lambda watching: work(**watching), ask, journal, how_to_resume)
     if record.outcome == "cancelled" and signalled:
         record = msgspec.structs.replace(record, exit_code=signalled)
     file = options.record
@@ -75,7 +72,7 @@ def run_headless(options: argparse.Namespace) -> int:
     why = "" if record.outcome in _SHOWN else f": {printable(record.reason or record.result)}"
     console.say(Text.assemble((record.outcome.replace("_", " "), "bold"), why))
     if _resumable(record, journal):
-        console.say(_going_on(options, journal))
+        console.say(how_to_resume)
     return record.exit_code
 
 
@@ -89,8 +86,7 @@ def _resumable(record: Record, journal: Path) -> bool:
         return False
 
 
-def _going_on(options: argparse.Namespace, journal: Path) -> str:
-    """The command that resumes the run, with its options."""
+def _how_to_resume(options: argparse.Namespace, journal: Path) -> str:
     parser = Parser()
     fill_agent_run(parser)
     again = argparse.Namespace(**{**vars(options), "journal": None, "resume": journal})

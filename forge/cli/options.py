@@ -41,7 +41,7 @@ def backend_of(options: argparse.Namespace, progress: Callable[[Progress], None]
         context_tokens=options.context,
         sampling=sampling_of(options.temperature, options.max_tokens, options.seed),
         model_sampling=options.model_sampling,
-        api_key=key_of(options.backend_key_env, options.backend_key_flag),
+        api_key=key_of(options.backend_key_env),
         timeout=options.timeout,
         probe=options.probe,
     )
@@ -79,7 +79,7 @@ def options_of(kind: type[_O], given: argparse.Namespace) -> _O:
     for option, flag in flags(kind):
         value = getattr(given, option.name)
         if flag.variable:
-            value = key_of(value, flag.name)
+            value = key_of(value)
         elif isinstance(value, list):
             value = tuple(value)
         if value is not None:
@@ -93,12 +93,12 @@ def sampling_of(temperature: float | None, max_tokens: int | None, seed: int | N
     return made(Sampling, "--", **{name: value for name, value in given.items() if value is not None})
 
 
-def key_of(variable: str | None, flag: str) -> str:
-    """The key in the environment variable named by the flag. ForgeError if it is not set."""
+def key_of(variable: str | None) -> str:
+    """The key, or another secret, in the environment variable. ForgeError if it is not set."""
     if variable is None:
         return ""
     if not os.environ.get(variable):
-        raise ForgeError(f"{flag} {variable}: that environment variable is not set")
+        raise ForgeError(f"the environment variable {variable} is not set")
     return os.environ[variable]
 
 
@@ -115,12 +115,9 @@ def refuse_unwritable(flag: str, path: Path | None) -> None:
 def redact_of(options: argparse.Namespace) -> Redact:
     """The redaction rules of `forge run`. ForgeError for a variable that is not set."""
     named: list[str] = getattr(options, "redact", [])
-    variables: list[str] = getattr(options, "redact_env", [])
-    if lacking := [name for name in variables if not os.environ.get(name)]:
-        raise ForgeError(f"--redact-env {lacking[0]}: that environment variable is not set")
     return Redact(
         arguments=tuple(name for name in named if "." in name),
         results=tuple(name for name in named if "." not in name),
-        values=tuple(os.environ[name] for name in variables),
+        values=tuple(map(key_of, getattr(options, "redact_env", []))),
         patterns=tuple(getattr(options, "redact_pattern", [])),
     )

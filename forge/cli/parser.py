@@ -2,15 +2,10 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
-from importlib import import_module
+from collections.abc import Sequence
 from typing import Any, NoReturn, TypeVar
 
-from forge._installation import VERSION
 from stages.options import did_you_mean
-
-RunCommand = Callable[[argparse.Namespace], int]
-
 
 _ActionT = TypeVar("_ActionT", bound=argparse.Action)
 
@@ -76,22 +71,3 @@ class Parser(argparse.ArgumentParser):
 
 def _placeholder(action: argparse.Action) -> str:
     return str(action.metavar or action.dest.upper())
-
-
-class Version(argparse.Action):
-    """Prints the version and exits."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        """Print the version and exit."""
-        print(VERSION)
-        parser.exit()
-
-
-def command_of(module: str, name: str) -> RunCommand:
-    """A command that imports and calls that function when it runs, so that other commands start faster."""
-
-    def run(options: argparse.Namespace) -> int:
-        command: RunCommand = getattr(import_module(module), name)
-        return command(options)
-
-    return run

@@ -175,7 +175,7 @@ def run_proxy(options: argparse.Namespace) -> int:
         )
 
 
-async def _serve(backend: Backend, options: ProxyOptions, display: "Display", log_format: str | None) -> int:
+async def _serve(backend: Backend, options: ProxyOptions, display: Display, log_format: str | None) -> int:
     from forge.proxy import ProxyServer  # noqa: PLC0415 - an extra
 
     async with AsyncExitStack() as stack:
@@ -185,7 +185,7 @@ async def _serve(backend: Backend, options: ProxyOptions, display: "Display", lo
             under_way = sum(proxy.load)
             proxy.stop()
             if under_way:
-                display(told.format(quantity(under_way, "request")))
+                log.info(told, quantity(under_way, "request"))
 
         def reload() -> None:
             try:
@@ -199,9 +199,9 @@ async def _serve(backend: Backend, options: ProxyOptions, display: "Display", lo
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)
 
         def wait() -> None:
-            end(f"stopping: waiting up to {quantity(options.grace, 'second')} for {{}}; {stop.again}")
+            end(f"stopping: waiting up to {quantity(options.grace, 'second')} for %s; {stop.again}")
 
-        stop = Stopping(wait, partial(end, "stopped; {} aborted"))
+        stop = Stopping(wait, partial(end, "stopped; %s aborted"))
         with handling(stop):
             print(f"forge proxy: OpenAI clients {proxy.url}/v1, Anthropic clients {proxy.url}", flush=True)
             display.start(json_lines if log_format == "json" else plain_lines)

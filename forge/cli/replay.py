@@ -2,9 +2,8 @@
 
 import argparse
 import glob
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import assert_never
 
 from rich.text import Text
 
@@ -19,48 +18,40 @@ from forge.evals.row import Row
 from forge.journal.records import Journal, read_journal
 from forge.journal.replaying import DivergenceError, Step, states
 from stages.effect import Ask, Execute, Send
-from stages.message import Assistant, Message, System, Tool, User
+from stages.message import Assistant, System, Tool, User
 from stages.state import Awaiting, Ledger, State
 
 
 def run_replay(options: argparse.Namespace) -> int:
     """Show a recorded run, or replay it with its workflow; 1 if the replay differs."""
-    journal = read_journal(options.file)
-    console = Console()
-    if not options.workflow:
-        if options.to is not None or options.html:
-            needs = "--to and --html need states, which only a workflow can reproduce"
-            raise ForgeError(f"{needs}; add --workflow")
-        _header(console, journal)
-        _print(console, recorded(journal))
-        _print(console, _judged(Path(options.file)))
-        return 0
-    workflow = load_definition(options.workflow)
+    journal, console = read_journal(options.file), Console()
+    if not options.workflow and (options.to is not None or options.html):
+        raise ForgeError("--to and --html need states, which only a workflow can reproduce; add --workflow")
+    if options.to is not None and options.html:
+        raise ForgeError("--to is for the terminal; the page of --html has all states")
+    workflow = load_definition(options.workflow) if options.workflow else None
     _header(console, journal)
+    if workflow is None:
+        for section in recorded_timeline(journal):
+            console.say(section.title, "bold")
+            for row in map(shortened, section.items):
+                console.show(row, _WIDE)
+        _show_verdict(console, options.file)
+        return 0
     if workflow.name != journal.header.workflow:
         console.say(f"replayed as another workflow: {printable(workflow.name)}", "yellow")
     steps = states(journal, workflow)
     try:
         if options.html:
-            if options.to is not None:
-                raise ForgeError("--to is for the terminal; the page of --html has all states")
             save_page(options.html, page(journal, steps))
             console.say(f"written: {options.html}")
-            return 0
-        _walk(console, steps, options.to)
+        else:
+            _walk(console, steps, options.to)
+            _show_verdict(console, options.file)
     except DivergenceError as error:
         console.say(f"at state {error.step.number}: {readable(str(error))}", "red")
         return 1
-    _print(console, _judged(Path(options.file)))
     return 0
-
-
-def _print(console: Console, parts: Iterable[LabelledText | Text]) -> None:
-    for part in parts:
-        if isinstance(part, LabelledText):
-            console.show(part, 14)
-        else:
-            console.say(part)
 
 
 def _walk(console: Console, steps: Iterator[Step], to: int | None) -> None:
@@ -75,35 +66,26 @@ def _walk(console: Console, steps: Iterator[Step], to: int | None) -> None:
             break
     if to is not None:
         for row in _state_rows(step.state):
-            console.show(row, _COLUMN)
+            console.show(row, _WIDEST)
         if step.number < to:
             raise ForgeError(f"--to {to}: the journal ends at state {step.number}")
 
 
 def _header(console: Console, journal: Journal) -> None:
-    header = journal.header
-    setup = header.setup
+    header, setup = journal.header, journal.header.setup
     when = f", {printable(header.started)}" if header.started else ""
     facts = f"{printable(setup.model) or 'a model'}, {setup.mode}, {setup.context_tokens:,} tokens of context"
     title = Text.assemble((printable(header.workflow), "bold"), (f"  {facts}{when}", "dim"))
     console.say(title)
 
 
-def recorded(journal: Journal) -> Iterator[Text | LabelledText]:
-    """The recording without a workflow: each model call with the tools that ran after it."""
-    for section in recorded_timeline(journal):
-        yield Text(section.title, style="bold")
-        yield from map(shortened, section.items)
-
-
 # A state: its phase, the non-default fields of its ledger, its messages.
 
-_COLUMN = 28
-"""Length of the longest label."""
+_WIDE, _WIDEST = 14, 28
+"""Widths of the column of labels for a recording, and for a state."""
 
 
 def _state_rows(state: State) -> Iterator[LabelledText]:
-    """The rows of the state."""
     yield LabelledText("phase", printable(phase_of(state)))
     ledger, budget = state.ledger, state.ledger.budget
     spare = ((name, getattr(budget, name)) for name in budget.__struct_fields__ if name != "price")
@@ -116,7 +98,9 @@ def _state_rows(state: State) -> Iterator[LabelledText]:
             told = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
             yield LabelledText(name, printable(told))
     for index, message in enumerate(state.history):
-        label, text = _message_row(message)
+        text = f"{message.name}: {message.text}" if isinstance(message, Tool) else message.text
+        kind = message.kind if isinstance(message, User | Tool) else type(message).__name__.lower()
+        label = kind if isinstance(message, System) else f"{kind}, turn {message.turn}"
         yield LabelledText(f"[{index}] {label}", printable(text))
         if isinstance(message, Assistant):
             for call in message.calls:
@@ -137,21 +121,6 @@ def phase_of(state: State) -> str:
             return type(phase).__name__.lower()
 
 
-def _message_row(message: Message) -> tuple[str, str]:
-    """The label and the text of a message."""
-    match message:
-        case System(text=text):
-            return "system", text
-        case User(text=text, kind=kind, turn=turn):
-            return f"{kind}, turn {turn}", text
-        case Assistant(text=text, turn=turn):
-            return f"assistant, turn {turn}", text
-        case Tool(name=name, text=text, kind=kind, turn=turn):
-            return f"{kind}, turn {turn}", f"{name}: {text}"
-        case _:
-            assert_never(message)
-
-
 # The verdict of an eval's run, from the results file beside its journals.
 
 
@@ -168,14 +137,10 @@ def recorded_row(journal: Path) -> Row | None:
     return next((row for row in found if any(one.partition("/")[2] == name for one in row.journals)), None)
 
 
-def _judged(journal: Path) -> tuple[LabelledText | Text, ...]:
-    """The scenario, end and verdict of the journal's run; nothing if it is not an eval's journal."""
-    row = recorded_row(journal)
-    if row is None:
-        return ()
-    why = f": {printable(row.why)}" if row.why else ""
-    return (
-        Text(f"scenario {printable(row.scenario)}, seed {row.seed}, {printable(row.configuration.name)}", style="bold"),
-        LabelledText("ended", printable(row.end)),
-        LabelledText("verdict", f"{row.verdict}{why}"),
-    )
+def _show_verdict(console: Console, journal: str) -> None:
+    """Show the scenario, end and verdict of the journal's run, if it is an eval's."""
+    if row := recorded_row(Path(journal)):
+        why = f": {printable(row.why)}" if row.why else ""
+        console.say(f"scenario {printable(row.scenario)}, seed {row.seed}, {printable(row.configuration.name)}", "bold")
+        console.show(LabelledText("ended", printable(row.end)), _WIDE)
+        console.show(LabelledText("verdict", f"{row.verdict}{why}"), _WIDE)

@@ -24,8 +24,8 @@ from forge.backends.servers.process import state_folder
 from forge.callbacks import Asker
 from forge.cli import demo
 from forge.cli.approval import Approver
-from forge.cli.arguments import add_backend, add_model
 from forge.cli.chat.faces import PlainFace
+from forge.cli.commands import add_backend, add_model
 from forge.cli.console import Console, LabelledText, print_json, printable
 from forge.cli.lines import View
 from forge.cli.options import backend_of, redact_of
@@ -54,17 +54,7 @@ _RESUMABLE = (Cancelled, BackendFailed, ApprovalNeeded, OutcomeUnknown)
 """The halts from which the journal can be resumed."""
 
 
-def closing(halted: Halted | None, turns: int, journal: Path, options: argparse.Namespace) -> Iterator[Text]:
-    """The last lines of a run; `halted` is None if it reached its goal."""
-    where = f" Journal: {journal}" if journal.exists() else ""
-    if halted is not None:
-        yield from (Text(line, style="yellow") for line in _unknown_lines(halted.state.ledger.in_doubt))
-    yield Text(f"{quantity(turns, 'model call')}.{where}", style="dim")
-    if halted is not None and isinstance(halted.halt, _RESUMABLE) and where:
-        yield Text(going_on(journal, options))
-
-
-def going_on(journal: Path, options: argparse.Namespace) -> str:
+def _how_to_resume(journal: Path, options: argparse.Namespace) -> str:
     """How to resume an interrupted run of a workflow."""
     if redact_of(options).kinds():
         return "It cannot be resumed: its journal is redacted."
@@ -79,19 +69,7 @@ def resume_line(*words: str | Path) -> str:
     return f"To resume it: {shlex.join(('forge', *map(str, words)))}"
 
 
-def last_words(journal: Path, how_to_resume: str) -> Iterator[str]:
-    """The lines of a run that is aborted: its calls with an unknown outcome, as its journal has them."""
-    if not journal.exists():
-        return
-    with suppress(JournalError):
-        pending = read_journal(journal).pending
-        if isinstance(pending, Execute) and not pending.retriable:
-            yield from _unknown_lines(pending.calls)
-    yield how_to_resume
-
-
 def _unknown_lines(calls: Iterable[ToolCall]) -> Iterator[str]:
-    """One line for each of these calls."""
     for call in calls:
         yield f"Outcome unknown: {call.name} {printable(call.arguments)} was started and may have taken effect."
 
@@ -101,32 +79,25 @@ def _unknown_lines(calls: Iterable[ToolCall]) -> Iterator[str]:
 _T = TypeVar("_T")
 
 
-def load_workflow(reference: str) -> Workflow:
-    """The Workflow with that name in the file, or the only one there. ForgeError if there is none.
-
-    `demo` is the workflow of `forge demo`.
-    """
-    return demo.workflow if reference == "demo" else _named(reference, Workflow)
-
-
-def load_agent(reference: str) -> Agent:
-    """The Agent with that name in the file, or the only one there. ForgeError if there is none."""
-    return _named(reference, Agent)
-
-
-def load_served(reference: str, several: str = "") -> Workflow | Agent:
-    """The Workflow or Agent with that name, as for `load_workflow`. `several`: a command that takes more than one."""
-    kinds: tuple[type[Workflow | Agent], ...] = (Workflow, Agent)
-    return demo.workflow if reference == "demo" else _named(reference, *kinds, several=several)
-
-
 def load_definition(reference: str) -> Workflow:
     """The Workflow with that name in the file, or the workflow of the Agent with that name."""
     served = load_served(reference)
     return served.workflow if isinstance(served, Agent) else served
 
 
-def _named(reference: str, *kinds: type[_T], several: str = "") -> _T:
+def load_served(reference: str, several: str = "") -> Workflow | Agent:
+    """The Workflow or Agent with that name. `several`: a command that takes more than one."""
+    kinds: tuple[type[Workflow | Agent], ...] = (Workflow, Agent)
+    return load(reference, *kinds, several=several)
+
+
+def load(reference: str, *kinds: type[_T], several: str = "") -> _T:
+    """The value of one of these types with that name in the file, or the only one there. ForgeError if there is none.
+
+    `demo` is the workflow of `forge demo`.
+    """
+    if reference == "demo" and isinstance(demo.workflow, kinds):
+        return demo.workflow
     file, _, name = reference.rpartition(":") if ".py:" in reference else (reference, "", "")
     what = " or ".join(kind.__name__.lower() for kind in kinds)
     module = imported(file, f"the {what} as FILE.py:NAME")
@@ -185,17 +156,24 @@ def watched(
     view: View,
     work: Callable[[Watching], Coroutine[None, None, _T]],
     ask: Asker | None,
-    last_words: Callable[[], Iterable[str]],
+    journal: Path,
+    how_to_resume: str,
 ) -> tuple[_T, int]:
     """The result of the work, which the view shows, and the exit code of the signal that cancelled it, or 0.
 
-    The first signal ends the run as `Cancelled`, with every call answered. The second prints the lines `last_words` and
-    exits: the journal is always complete, and servers started by forge notice.
+    The first signal ends the run as `Cancelled`, with every call answered. The second prints the calls with an unknown
+    outcome and how to resume, and exits: the journal is always complete, and servers started by forge notice.
     """
 
     def aborted() -> str:
-        cursor = "\x1b[?25h" if view.console.is_terminal else ""
-        return "\n".join((f"{cursor}\naborted", *last_words(), ""))
+        lines = ["\x1b[?25h" if view.console.is_terminal else "", "aborted"]
+        if journal.exists():
+            with suppress(JournalError):
+                pending = read_journal(journal).pending
+                if isinstance(pending, Execute) and not pending.retriable:
+                    lines += _unknown_lines(pending.calls)
+            lines.append(how_to_resume)
+        return "\n".join((*lines, ""))
 
     async def watching(signals: ExitStack) -> tuple[_T, int]:
         cancel = asyncio.Event()
@@ -224,8 +202,7 @@ def watched(
 
 def _shown(journal: Path, options: argparse.Namespace, title: Text, begin: _Begin) -> int:
     """Show a run, recorded in that journal, from start to end; returns the exit code."""
-    view = View(console := Console())
-
+    view, how_to_resume = View(console := Console()), _how_to_resume(journal, options)
     with downloading(console) as progress:
         backend = backend_of(options, progress)
         console.say(title)
@@ -234,18 +211,20 @@ def _shown(journal: Path, options: argparse.Namespace, title: Text, begin: _Begi
         asks = options.backend != "local" and not startable(options.backend)
         try:
             with view.connecting(options.backend) if asks else nullcontext():
-                result, signalled = watched(
-                    view, partial(begin, backend), ask, lambda: last_words(journal, going_on(journal, options))
-                )
+                result, signalled = watched(view, partial(begin, backend), ask, journal, how_to_resume)
         except ForgeError:
             if view.turns and journal.exists():
-                print(going_on(journal, options), file=sys.stderr)
+                print(how_to_resume, file=sys.stderr)
             raise
     halted = result.failure() if isinstance(result, Failure) else None
-    for line in closing(halted, view.turns, journal, options):
-        console.say(line)
+    for line in _unknown_lines(halted.state.ledger.in_doubt if halted else ()):
+        console.say(line, "yellow")
+    recorded = journal.exists()
+    console.say(f"{quantity(view.turns, 'model call')}.{f' Journal: {journal}' if recorded else ''}", "dim")
     if halted is None:
         return 0
+    if recorded and isinstance(halted.halt, _RESUMABLE):
+        console.say(how_to_resume)
     return signalled if signalled and isinstance(halted.halt, Cancelled) else 1
 
 
@@ -331,7 +310,7 @@ def run_demo(options: argparse.Namespace) -> int:
 
 def run_workflow(options: argparse.Namespace) -> int:
     """Run a user's workflow; returns the exit code."""
-    workflow = load_workflow(options.workflow)
+    workflow = load(options.workflow, Workflow)
     return _begin(workflow, options.message, prompt_values(options.var), options)
 
 

@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from forge.cli.console import Console
 from forge.cli.durable import database_of
@@ -11,9 +10,6 @@ from forge.cli.options import backend_for, options_of
 from forge.cli.progress import downloading
 from forge.cli.run import load_served
 from forge.cli.signals import until_signal
-
-if TYPE_CHECKING:
-    from forge.serve import RunServer
 
 
 def run_serve(options: argparse.Namespace) -> int:
@@ -34,15 +30,15 @@ def run_serve(options: argparse.Namespace) -> int:
             per_minute=options.per_minute,
             answer_within=options.answer_within.total_seconds(),
         )
-        return asyncio.run(until_signal(_serve(server, console), server.stop))
 
+        async def serving() -> int:
+            async with server:
+                print(f"forge serve: {server.url}", flush=True)
+                console.say(f"runs are stored in {server.runs.where}; press Ctrl-C to stop")
+                await server.stopped()
+            return 0
 
-async def _serve(server: "RunServer", console: Console) -> int:
-    async with server:
-        print(f"forge serve: {server.url}", flush=True)
-        console.say(f"runs are stored in {server.runs.where}; press Ctrl-C to stop")
-        await server.stopped()
-    return 0
+        return asyncio.run(until_signal(serving(), server.stop))
 
 
 def run_key(options: argparse.Namespace) -> int:

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -32,9 +31,6 @@ def raise_interrupted(number: int, _: FrameType | None) -> None:
 @contextmanager
 def handling(handler: _Handler) -> Iterator[None]:
     """Handle signals inside this context, except those that the parent process ignores."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread can have handlers
-        return
     before = {number: was for number in _SIGNALS if (was := signal.getsignal(number)) is not signal.SIG_IGN}
     for number in before:
         signal.signal(number, handler)

@@ -6,11 +6,9 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from html import escape
 from pathlib import Path
-from typing import Self
 
 import msgspec
 from msgspec import Raw, Struct
-from msgspec.structs import replace
 
 from forge.cli.console import LabelledText, readable
 from forge.cli.rows import rows, run_row
@@ -26,160 +24,84 @@ from stages.effect import (
     Replied,
     Results,
     Undelivered,
-    Usage,
 )
 from stages.repair.decoding import decode_or
 from stages.state import Done
 
-# Durations and tokens of a recorded run.
 
-
-class Took(Struct, frozen=True, kw_only=True):
-    """Time spent in seconds, and tokens as counted by the server."""
-
-    model: float = 0.0
-    tools: float = 0.0
-    prompt: int = 0
-    completion: int = 0
-    cached: int = 0
-
-    def more(self, outcome: Outcome) -> Self:
-        """The sum with this outcome."""
-        match outcome:
-            case Replied(reply=reply, seconds=seconds):
-                usage = reply.usage or Usage()
-                return replace(
-                    self,
-                    model=self.model + seconds,
-                    prompt=self.prompt + usage.prompt,
-                    completion=self.completion + usage.completion,
-                    cached=self.cached + usage.cached,
-                )
-            case Undelivered(seconds=seconds):
-                return replace(self, model=self.model + seconds)
-            case Results(seconds=seconds):
-                return replace(self, tools=self.tools + seconds)
-            case _:
-                return self
-
-    def facts(self) -> tuple[str, ...]:
-        """The values as texts."""
-        seconds = f"model {seconds_of(self.model)}", f"tools {seconds_of(self.tools)}"
-        if not self.prompt and not self.completion:
-            return seconds
-        cached = f" ({self.cached:,} of them cached)" if self.cached else ""
-        return (*seconds, f"{self.prompt:,} prompt tokens{cached}", f"{self.completion:,} reply tokens")
-
-
-def seconds_of(number: float) -> str:
-    """A duration as text."""
-    if number < 0.001:
-        return "under 1 ms"
-    return f"{1000 * number:.0f} ms" if number < 1 else f"{number:,.1f} s"
-
-
-# The timeline of a recorded run: what happened in each turn, durations, and the end.
-
-
-class Section(Struct, frozen=True, kw_only=True):
-    """A turn. `tokens` is the size of its prompt, `room` that of the context; 0 means none or unknown."""
+class Section(Struct, kw_only=True):
+    """What happened in a turn. `tokens` is the size of its prompt, `room` that of the context; 0: none, or unknown."""
 
     title: str
     note: str = ""
     tokens: int = 0
     room: int = 0
-    items: tuple[LabelledText, ...] = ()
+    items: list[LabelledText] = []
 
 
-class Timeline(Struct, frozen=True, kw_only=True):
-    """A run: its end, calls with an unknown outcome, durations and tokens, and its turns."""
-
-    end: LabelledText
-    unknown: tuple[str, ...]
-    facts: tuple[str, ...]
-    sections: tuple[Section, ...]
+# The timeline of a replayed run: what happened in each turn, durations, and the end.
 
 
-def timeline(journal: Journal, steps: Iterable[Step]) -> Timeline:
-    """The timeline of a journal's run, from its replayed states."""
-    made = _Turns(journal)
-    for step in steps:
-        made.add(step)
-    return made.whole()
-
-
-class _Turns:
-    """The timeline so far, divided at the model calls."""
-
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
-        self._sections: list[Section] = []
-        self._next = Section(title="Before the first turn")
-        self._items: list[LabelledText] = []
-        self._effects = 0
-        self._took = Took()
-        self._last: Step | None = None
-
-    def add(self, step: Step) -> None:
-        """Add the next state of the run."""
-        self._last = step
-        if step.number == 0:
-            self._items += (run_row(type(m).__name__.lower(), m.text) for m in step.state.history)
-        if step.outcome is not None:
-            if self._effects in self._journal.resumed:
-                self._items.append(run_row("resumed", "the run was interrupted here and resumed later"))
-            self._effects += 1
-            self._took = self._took.more(step.outcome)
-            self._items += _took_items(step.outcome)
-        for event in (stamped.event for stamped in step.events):
+def timeline(journal: Journal, steps: Iterable[Step]) -> tuple[list[Section], Step | None]:
+    """A section for each turn, and the last step."""
+    sections, last, effects = [Section(title="Before the first turn")], None, 0
+    for last in steps:
+        if last.number == 0:
+            sections[0].items += (run_row(type(m).__name__.lower(), m.text) for m in last.state.history)
+        if last.outcome is not None:
+            if effects in journal.resumed:
+                sections[-1].items.append(run_row("resumed", "the run was interrupted here and resumed later"))
+            effects += 1
+            sections[-1].items += _took_items(last.outcome)
+        for event in (stamped.event for stamped in last.events):
             if isinstance(event, events.TurnStarted):
-                self._close()
-                tokens, left = event.prompt_tokens, event.calls_left
-                note = f"state {step.number}, prompt about {tokens:,} tokens, {quantity(left, 'model call')} left"
+                tokens, left = event.prompt_tokens, quantity(event.calls_left, "model call")
+                note = f"state {last.number}, prompt about {tokens:,} tokens, {left} left"
                 title = f"Turn {event.turn}"
-                self._next = Section(title=title, note=note, tokens=tokens, room=event.context_tokens)
+                sections.append(Section(title=title, note=note, tokens=tokens, room=event.context_tokens))
             else:
-                self._items += rows(event)
+                sections[-1].items += rows(event)
+    return sections, last
 
-    def whole(self) -> Timeline:
-        """The complete timeline."""
-        end, pending = self._end(), self._journal.pending
-        # Unknown outcomes: those of the last state, and a pending call at the end of the recording.
-        known = self._last.state.ledger.in_doubt if self._last is not None else ()
-        begun = pending.calls if isinstance(pending, Execute) and not pending.retriable else ()
-        unknown = tuple(dict.fromkeys(f"{call.name} {call.arguments}" for call in (*known, *begun)))
-        if end.label == "interrupted":
-            self._items += (end, *(run_row("unknown", call) for call in unknown))
-        self._close()
-        return Timeline(end=end, unknown=unknown, facts=self._took.facts(), sections=tuple(self._sections))
 
-    def _close(self) -> None:
-        self._sections.append(replace(self._next, items=tuple(self._items)))
-        self._items = []
+def _end(journal: Journal, last: Step | None) -> LabelledText:
+    if last is not None and last.halt is not None:
+        return run_row("halted", explain(last.halt))
+    if last is not None and isinstance(last.state.phase, Done):
+        return run_row("done", ending(last.state.phase.outcome))
+    pending = journal.pending
+    return run_row("interrupted", f"started, never finished: {effect_name(pending)}" if pending else "nothing followed")
 
-    def _end(self) -> LabelledText:
-        last = self._last
-        if last is not None and last.halt is not None:
-            return run_row("halted", explain(last.halt))
-        if last is not None and isinstance(last.state.phase, Done):
-            return run_row("done", ending(last.state.phase.outcome))
-        pending = self._journal.pending
-        return run_row(
-            "interrupted", f"started, never finished: {effect_name(pending)}" if pending else "nothing followed"
-        )
+
+def _facts(journal: Journal) -> Iterator[str]:
+    """The run's model and its time and tokens in total."""
+    setup, outcomes = journal.header.setup, [entry.outcome for entry in journal.entries]
+    yield from (setup.model, setup.mode, f"{setup.context_tokens:,} tokens of context", journal.header.started)
+    yield f"model {_seconds(sum(one.seconds for one in outcomes if isinstance(one, Replied | Undelivered)))}"
+    yield f"tools {_seconds(sum(one.seconds for one in outcomes if isinstance(one, Results)))}"
+    used = [one.reply.usage for one in outcomes if isinstance(one, Replied) and one.reply.usage]
+    if used:
+        cached = sum(one.cached for one in used)
+        yield f"{sum(one.prompt for one in used):,} prompt tokens{f' ({cached:,} of them cached)' if cached else ''}"
+        yield f"{sum(one.completion for one in used):,} reply tokens"
+
+
+def _seconds(number: float) -> str:
+    if number < 0.001:
+        return "under 1 ms"
+    return f"{1000 * number:.0f} ms" if number < 1 else f"{number:,.1f} s"
 
 
 def _took_items(outcome: Outcome) -> Iterator[LabelledText]:
-    """The duration of a model call or of tools."""
     match outcome:
         case Replied(reply=reply, seconds=seconds):
             used = reply.usage
             tokens = f", {used.prompt:,} prompt and {used.completion:,} reply tokens" if used else ""
-            yield run_row("model", f"{seconds_of(seconds)}{tokens}")
+            yield run_row("model", f"{_seconds(seconds)}{tokens}")
         case Undelivered(fault=fault, seconds=seconds):
-            yield run_row("failed", f"no answer after {seconds_of(seconds)}: {fault.detail}")
+            yield run_row("failed", f"no answer after {_seconds(seconds)}: {fault.detail}")
         case Results(seconds=seconds):
-            yield run_row("tools", seconds_of(seconds))
+            yield run_row("tools", _seconds(seconds))
         case _:
             pass
 
@@ -234,17 +156,22 @@ _PAGE = """<!doctype html>
 
 def page(journal: Journal, steps: Iterable[Step]) -> str:
     """The page. Everything that models, tools and users said is plain text; local paths are removed."""
-    made, header = timeline(journal, steps), journal.header
-    setup = header.setup
-    facts = (setup.model, setup.mode, f"{setup.context_tokens:,} tokens of context", header.started, *made.facts)
-    ends = [(made.end, f"{made.end.label}: {made.end.text}")]
-    ends += [(run_row("unknown", call), f"outcome unknown: {call}") for call in made.unknown]
+    sections, last = timeline(journal, steps)
+    end, pending = _end(journal, last), journal.pending
+    # Unknown outcomes: those of the last state, and a pending call at the end of the recording.
+    known = last.state.ledger.in_doubt if last is not None else ()
+    begun = pending.calls if isinstance(pending, Execute) and not pending.retriable else ()
+    calls = dict.fromkeys(f"{call.name} {call.arguments}" for call in (*known, *begun))
+    unknown = [run_row("unknown", call) for call in calls]
+    if end.label == "interrupted":
+        sections[-1].items += (end, *unknown)
+    ends = [(end, f"{end.label}: {end.text}"), *((row, f"outcome unknown: {row.text}") for row in unknown)]
     return _PAGE.format(
-        title=_text(header.workflow),
+        title=_text(journal.header.workflow),
         style=_STYLE,
-        facts=_text(" · ".join(filter(None, facts))),
-        end="\n".join(f'<p class="end {_class(item)}">{_text(text)}</p>' for item, text in ends),
-        sections="\n".join(map(_section, made.sections)),
+        facts=_text(" · ".join(filter(None, _facts(journal)))),
+        end="\n".join(f'<p class="end {item.label}">{_text(text)}</p>' for item, text in ends),
+        sections="\n".join(map(_section, sections)),
     )
 
 
@@ -263,11 +190,6 @@ def save_page(path: Path, content: str) -> None:
         raise ForgeError(f"cannot write the page {path}: {error.strerror}") from None
 
 
-def _class(item: LabelledText) -> str:
-    """The first word of the label, which is forge's own."""
-    return item.label.partition(" ")[0]
-
-
 def _section(section: Section) -> str:
     rows = "".join(map(_row, section.items))
     share = min(100, 100 * section.tokens // section.room) if section.room else 0
@@ -281,7 +203,7 @@ def _row(item: LabelledText) -> str:
     if len(item.text) > _FOLDED or item.text.count("\n") >= _LINES:
         head = _text(" ".join(item.text[: 4 * _HEAD].split())[:_HEAD])
         text = f"<details><summary>{head}… <i>{len(item.text):,} characters</i></summary>{text}</details>"
-    return f'<dt>{item.label}</dt><dd class="{_class(item)}">{text}</dd>'
+    return f'<dt>{item.label}</dt><dd class="{item.label}">{text}</dd>'
 
 
 def _text(text: str) -> str:
@@ -318,7 +240,7 @@ _messages = msgspec.json.Decoder(_Sent)
 _texts = msgspec.json.Decoder(str)
 
 
-def recorded_timeline(journal: Journal) -> tuple[Section, ...]:
+def recorded_timeline(journal: Journal) -> list[Section]:
     """A section for each model call, with the tools that ran after it."""
     sections: list[Section] = []
     results: set[str] = set()
@@ -327,12 +249,11 @@ def recorded_timeline(journal: Journal) -> tuple[Section, ...]:
             sections.append(Section(title=f"Model call {len(sections) + 1}"))
         elif not sections:
             sections.append(Section(title="Before the first model call"))
-        items = tuple(_journal_items(entry, results))
-        sections[-1] = replace(sections[-1], items=sections[-1].items + items)
+        sections[-1].items += _journal_items(entry, results)
     if journal.pending is not None:
         unfinished = run_row("unknown", f"started, never finished: {effect_name(journal.pending)}")
-        sections.append(Section(title="The end", items=(unfinished,)))
-    return tuple(sections)
+        sections.append(Section(title="The end", items=[unfinished]))
+    return sections
 
 
 def _journal_items(entry: Entry, results: set[str]) -> Iterator[LabelledText]:

@@ -6,7 +6,7 @@ A request whose client disconnects is cancelled at once: it may hold a model's s
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Literal, Self, TypedDict
 
 from msgspec import Struct
@@ -109,16 +109,12 @@ class Outlet:
 
     async def _begin(self, status: int, headers: Headers) -> None:
         self.status, self.written = status, time.monotonic()
-        told = _encoded((*headers, *self.headers))
+        told = [(n.encode("latin-1"), v.encode("latin-1", "replace")) for n, v in (*headers, *self.headers)]
         await self._send({"type": "http.response.start", "status": status, "headers": told})
 
     async def _finish(self, body: bytes) -> None:
         self.ended = True
         await self._send({"type": "http.response.body", "body": body, "more_body": False})
-
-
-def _encoded(headers: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
-    return [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in headers]
 
 
 async def read_body(asked: Asked, receive: Receive, limit: int) -> bytes | RequestError:

@@ -37,26 +37,24 @@ _LINGER = 1.0
 """Seconds that a refused client has to read the error: closing the connection at once could lose it."""
 
 
-class GatheringProtocol(HttpToolsProtocol):
+class _GatheringProtocol(HttpToolsProtocol):
     """uvicorn's protocol with limits, on a transport that batches writes. The times are those of Listening."""
 
     request_timeout: float
     stall_timeout: float
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
-        """Callback of asyncio."""
         self._gathering = _Gathering(transport, self.loop, self.stall_timeout)
         super().connection_made(self._gathering)
         self._bare, self._in_body, self._refused = 0, False, False
         self._timer: asyncio.TimerHandle | None = self.loop.call_later(self.request_timeout, self._late)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Callback of asyncio."""
         self._stop_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Callback of asyncio. Passes no more of a head to the parser than the limit allows."""
+        """Pass no more of a head to the parser than the limit allows."""
         while data and not (self._refused or self.transport.is_closing()):
             room = HEAD_LIMIT - self._bare
             if not room:
@@ -69,25 +67,21 @@ class GatheringProtocol(HttpToolsProtocol):
             self._timer = self.loop.call_later(self.request_timeout, self._late)
 
     def on_headers_complete(self) -> None:
-        """Callback of httptools."""
         self._stop_timer()
         self._bare, self._in_body = 0, True
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Callback of httptools."""
         self._stop_timer()
         self._bare = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Callback of httptools."""
         self._stop_timer()
         self._bare, self._in_body = 0, False
         super().on_message_complete()
 
     def pause_writing(self) -> None:
-        """Callback of asyncio."""
         super().pause_writing()
         self._gathering.watch()
 
@@ -235,7 +229,7 @@ class _HttpServer(uvicorn.Server):
 async def _running(app: Application, listening: socket.socket, options: Listening) -> AsyncIterator[_HttpServer]:
     """Serve the application while the context is open."""
 
-    class Protocol(GatheringProtocol):
+    class Protocol(_GatheringProtocol):
         """The protocol with the options' times: uvicorn instantiates it and passes nothing on."""
 
         request_timeout, stall_timeout = options.request_timeout, options.stall_timeout

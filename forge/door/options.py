@@ -14,7 +14,7 @@ ACCESS = "listening and access"
 
 
 class Flag(Struct, frozen=True):
-    """The flag that sets an option on the command line, in its annotation; forge/cli/arguments.py adds it to a command.
+    """The flag that sets an option on the command line, in its annotation; forge/cli/commands.py adds it to a command.
 
     It is named like the option, unless `name` says otherwise. `metavar` stands for its value in the help. `unit`: the
     flag counts in so many of the option's. `variable`: it names the environment variable that holds the option's value.

@@ -106,7 +106,7 @@ class Database:
     """An open database: its engine, a DBOS client on it, and queries that DBOS lacks."""
 
     def __init__(self, where: str | Path, *, create: bool = True) -> None:
-        self.url = address_of(where)
+        self.url = _url_of(where)
         self.sqlite = self.url.startswith("sqlite")
         if self.sqlite:
             _find_file(self.url, create=create)
@@ -130,7 +130,8 @@ class Database:
             self._own_tables()
         except (sa.exc.SQLAlchemyError, sqlite3.Error) as error:
             self.engine.dispose()
-            raise ForgeError(f"cannot open the database of runs {self.shown}: {_first_line(error)}") from None
+            problem = str(error).partition("\n")[0]
+            raise ForgeError(f"cannot open the database of runs {self.shown}: {problem}") from None
         own, dbos = partial(_table, None), partial(_table, None if self.sqlite else "dbos")
         self._runs = dbos(
             "workflow_status",
@@ -536,7 +537,7 @@ class _Arguments(Struct):
     args: tuple[str, ...]
 
 
-def address_of(where: str | Path) -> str:
+def _url_of(where: str | Path) -> str:
     """The database's URL, also for a file's path. ForgeError for an unsupported kind of database."""
     text = str(where)
     scheme, separator, _ = text.partition("://")
@@ -574,7 +575,3 @@ def _find_file(url: str, *, create: bool) -> None:
 def _postgres(url: str) -> sa.Engine:
     driver = sa.make_url(url).set(drivername="postgresql+psycopg")
     return sa.create_engine(driver, pool_size=20, max_overflow=0, pool_pre_ping=True, hide_parameters=True)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]

@@ -93,7 +93,7 @@ _STATUSES: Mapping[How, Collection[str]] = {
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _CURSOR = re.compile(rf"([0-9]{{1,12}}\.[0-9]{{3}})/({_ID.pattern}:0)")
 
-RETRIABLE = (BackendFailed, ApprovalNeeded, OutcomeUnknown)
+_RETRIABLE = (BackendFailed, ApprovalNeeded, OutcomeUnknown)
 """The halts that `Runs.retry` continues: the model gave no answer, or a person did not decide."""
 
 _POLL = 0.2
@@ -420,12 +420,17 @@ class Runs:
 
     async def of_other_versions(self) -> AsyncIterator[Run]:
         """The runs in progress that workers of this version leave alone."""
+        async for runs in self._pages():
+            for run in runs:
+                if run.version != VERSION and not run.over:
+                    yield run
+
+    async def _pages(self) -> AsyncIterator[Sequence[Run]]:
+        """All runs, newest first, a page at a time."""
         cursor = ""
         while True:
             page = await self.list(cursor=cursor, most=500)
-            for run in page.runs:
-                if run.version != VERSION and not run.over:
-                    yield run
+            yield page.runs
             if not page.cursor:
                 return
             cursor = page.cursor
@@ -439,7 +444,7 @@ class Runs:
         """
         row = await self._last(run)
         end = _output(row)
-        if isinstance(end, SegmentEnd) and isinstance(end.halt, RETRIABLE):
+        if isinstance(end, SegmentEnd) and isinstance(end.halt, _RETRIABLE):
             await self._ask_again(row, end)
         elif _STATES.get(row.status) != "failed":
             known = await self.get(run)
@@ -515,16 +520,13 @@ class Runs:
         """Delete the runs that ended longer ago than that. Returns how many."""
         if older < timedelta(0):
             raise ForgeError("the age must not be negative")
-        limit, count, cursor = time.time() - older.total_seconds(), 0, ""
-        while True:
-            page = await self.list(cursor=cursor, most=500)
-            old = [run for run in page.runs if run.over and datetime.fromisoformat(run.updated).timestamp() < limit]
+        limit, count = time.time() - older.total_seconds(), 0
+        async for runs in self._pages():
+            old = [run for run in runs if run.over and datetime.fromisoformat(run.updated).timestamp() < limit]
             if old:
                 await self._deleted(old)
                 count += len(old)
-            if not page.cursor:
-                return count
-            cursor = page.cursor
+        return count
 
     async def journal(self, run: str) -> Journal:
         """The run so far, as a journal, without halts that were retried. RunError if it has not begun."""
@@ -816,7 +818,7 @@ def _listed(first: SegmentRow, last: SegmentRow, *, answered: bool, followed_by:
         owner=first.owner,
         reason=str(halt.__struct_config__.tag) if halt else "",
         halt=halt,
-        retriable=state == "failed" or (isinstance(halt, RETRIABLE) and not followed_by),
+        retriable=state == "failed" or (isinstance(halt, _RETRIABLE) and not followed_by),
         conversation=str(first.attributes.get("conversation", "")),
         follows=str(first.attributes.get("follows", "")),
         followed_by=followed_by,

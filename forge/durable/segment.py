@@ -241,7 +241,11 @@ class Performing:
         known = self._recorded(effect)
         mark = self._nonce
         if isinstance(effect, Execute) and not effect.retriable:
-            begun = BEGUN.decode(await _step("begin", self._begin(known)))
+
+            async def begin() -> str:
+                return written(Begun(nonce=self._nonce, effect=known))
+
+            begun = BEGUN.decode(await _step("begin", begin))
             self._refuse_another(begun.effect, known)
             mark = begun.nonce
 
@@ -252,7 +256,8 @@ class Performing:
             recorded = False
             self._told.clear()
             if isinstance(effect, Execute) and mark != self._nonce:
-                return written(Performed(effect=known, outcome=_unknown(effect)))
+                unknown = tuple(unknown_result(call, _DIED) for call in effect.calls)
+                return written(Performed(effect=known, outcome=Results(results=unknown)))
             if self._cancel.is_set():
                 return written(Interrupted(effect=known, begun=False))
             outcome = await uncancelled(self._cancel, perform())
@@ -274,12 +279,6 @@ class Performing:
     def _may_end(self, effect: Execute) -> bool:
         """Whether a call may end the run, in which case messages sent meanwhile would not be read."""
         return any(call.name in self._workflow.rules.terminal for call in effect.calls)
-
-    def _begin(self, known: Recorded) -> Callable[[], Coroutine[object, object, str]]:
-        async def begin() -> str:
-            return written(Begun(nonce=self._nonce, effect=known))
-
-        return begin
 
     def _recorded(self, effect: Effect) -> Recorded:
         """The effect as recorded; the segment's first request is stored in full."""
@@ -339,10 +338,6 @@ def _unheard(_: Delta) -> None:
 
 async def _step(name: str, act: Callable[[], Coroutine[object, object, str]]) -> str:
     return await DBOS.run_step_async({"name": name}, act)
-
-
-def _unknown(effect: Execute) -> Results:
-    return Results(results=tuple(unknown_result(call, _DIED) for call in effect.calls))
 
 
 def _end(result: Result[Finished, Halted]) -> SegmentEnd:

@@ -249,7 +249,7 @@ class Evaluation(Struct, frozen=True, kw_only=True):
                 ours, others = errors.split((ForgeError, BrokenPipeError))
                 if ours is None or others is not None:
                     raise
-                raise _first(ours) from None
+                raise ours.exceptions[0] from None
 
     def _refuse_changed(self, done: Iterable[Row]) -> None:
         """ForgeError if a scenario has changed since its last run in `done`."""
@@ -283,8 +283,3 @@ class Evaluation(Struct, frozen=True, kw_only=True):
             wanted=wanted,
             left=tuple(cell for cell in wanted if cell.key not in known),
         )
-
-
-def _first(errors: BaseExceptionGroup[Exception]) -> Exception:
-    first = errors.exceptions[0]
-    return _first(first) if isinstance(first, BaseExceptionGroup) else first

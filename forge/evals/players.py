@@ -86,10 +86,12 @@ def unguarded(workflow: Workflow[Any]) -> Workflow[Any]:
 
 async def _play_plainly(task: Task) -> RunEnd:
     workflow, last = unguarded(task.workflow), ""
-    loop = _Loop(workflow, task)
+    system = workflow.system_prompt
+    messages: list[ChatMessage] = [{"role": "system", "content": system}] if system else []
     for number, message in enumerate(task.messages):
-        with task.answering(number, workflow) as loop.perform:
-            outcome = await loop.say(message)
+        messages.append({"role": "user", "content": message})
+        with task.answering(number, workflow) as perform:
+            outcome = await _answered(task, workflow, perform, messages)
         if isinstance(outcome, RunEnd):
             return outcome
         if isinstance(outcome, Said) and workflow.on_text == "nudge":
@@ -99,58 +101,44 @@ async def _play_plainly(task: Task) -> RunEnd:
     return RunEnd(last)
 
 
-class _Loop:
-    """The conversation so far. `perform` asks the model and runs tools."""
+async def _answered(
+    task: Task, workflow: Workflow[Any], perform: Interpreter, messages: list[ChatMessage]
+) -> Ending | RunEnd:
+    """The outcome of the last message, or how the loop ended without one. `messages` grows by what is said and done."""
+    for turn in range(workflow.budget.calls):
+        replied = await asked(task, perform, messages, tools_tail(workflow), turn)
+        if isinstance(replied, RunEnd):
+            return replied
+        made = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in replied.calls
+        ]
+        calls = {"tool_calls": made} if made else {}
+        messages.append({"role": "assistant", "content": replied.text, **calls})
+        if not replied.calls:
+            return Said(text=replied.text)
+        for call in replied.calls:
+            result = await _result(task, workflow, perform, call)
+            told = result if isinstance(result, str) else result.text
+            messages.append({"role": "tool", "tool_call_id": call.id, "content": told})
+            if not isinstance(result, str) and call.name in workflow.rules.terminal:
+                return result.ends or Completed(tool=call.name, value=result.value)
+    return RunEnd("iterations", f"no end after {workflow.budget.calls} model calls")
 
-    perform: Interpreter
 
-    def __init__(self, workflow: Workflow[Any], task: Task) -> None:
-        self._tail = tools_tail(workflow)
-        self._workflow, self._task = workflow, task
-        system = workflow.system_prompt
-        self._messages: list[ChatMessage] = [{"role": "system", "content": system}] if system else []
-
-    async def say(self, message: str) -> Ending | RunEnd:
-        """The outcome of the message, or how the loop ended without one."""
-        self._messages.append({"role": "user", "content": message})
-        for turn in range(self._workflow.budget.calls):
-            replied = await asked(self._task, self.perform, self._messages, self._tail, turn)
-            if isinstance(replied, RunEnd):
-                return replied
-            made = [
-                {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-                for call in replied.calls
-            ]
-            calls = {"tool_calls": made} if made else {}
-            self._messages.append({"role": "assistant", "content": replied.text, **calls})
-            if not replied.calls:
-                return Said(text=replied.text)
-            for call in replied.calls:
-                if (done := await self._run(call)) is not None:
-                    return done
-        return RunEnd("iterations", f"no end after {self._workflow.budget.calls} model calls")
-
-    async def _run(self, call: RawCall) -> Ending | None:
-        """Run the call and tell the model; the outcome if that ends the loop."""
-        result = await self._result(call)
-        told = result if isinstance(result, str) else result.text
-        self._messages.append({"role": "tool", "tool_call_id": call.id, "content": told})
-        if isinstance(result, str) or call.name not in self._workflow.rules.terminal:
-            return None
-        return result.ends or Completed(tool=call.name, value=result.value)
-
-    async def _result(self, call: RawCall) -> Succeeded | str:
-        if call.name not in self._workflow.functions:
-            return f"Error: there is no tool {call.name!r}"
-        made = ToolCall(id=call.id, name=call.name, arguments=call.arguments or "{}")
-        match await self.perform(Execute(calls=(made,), run="plain")):
-            case Results(results=(Succeeded() as result,)):
-                return result
-            case Results(results=(result,)):
-                self._task.record.tool_errors += 1
-                return f"Error: {getattr(result, 'message', '') or getattr(result, 'reason', '')}"
-            case other:
-                raise TypeError(f"a call was answered with {type(other).__name__}")
+async def _result(task: Task, workflow: Workflow[Any], perform: Interpreter, call: RawCall) -> Succeeded | str:
+    """What the call returned, or the error as the model is told it."""
+    if call.name not in workflow.functions:
+        return f"Error: there is no tool {call.name!r}"
+    made = ToolCall(id=call.id, name=call.name, arguments=call.arguments or "{}")
+    match await perform(Execute(calls=(made,), run="plain")):
+        case Results(results=(Succeeded() as result,)):
+            return result
+        case Results(results=(result,)):
+            task.record.tool_errors += 1
+            return f"Error: {getattr(result, 'message', '') or getattr(result, 'reason', '')}"
+        case other:
+            raise TypeError(f"a call was answered with {type(other).__name__}")
 
 
 PLAIN = Player(

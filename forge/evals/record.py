@@ -142,7 +142,9 @@ def metered(connection: Connection, record: RunRecord, *, seed: int, price: Pric
         record.asked += 1
         record.said(effect.request.body)
         setup = known.targets.get(effect.target, known)
-        outcome = await connection.send(seeded(effect, setup.dialect, request_seed(seed, record.asked)))
+        # Every player's n-th call of a run has the same sampling seed.
+        number = seed * _SEEDS_PER_RUN + record.asked
+        outcome = await connection.send(seeded(effect, setup.dialect, number))
         if isinstance(outcome, Replied):
             usage, record.fault = outcome.reply.usage, None
             record.said(msgspec.json.encode(outcome.reply))
@@ -157,11 +159,6 @@ def metered(connection: Connection, record: RunRecord, *, seed: int, price: Pric
     return structs.replace(
         connection, setup=structs.replace(known, context_tokens=context_tokens), send=send, stream=None
     )
-
-
-def request_seed(seed: int, number: int) -> int:
-    """The sampling seed of a run's n-th model call, from 1; the same for every player."""
-    return seed * _SEEDS_PER_RUN + number
 
 
 def seeded(effect: Send, dialect: Dialect, seed: int) -> Send:

@@ -17,7 +17,6 @@ from forge.evals.statistics import (
     QUALITIES,
     Comparison,
     Metrics,
-    Pair,
     Pairing,
     compare,
     family,
@@ -142,7 +141,22 @@ class EvalReport(Struct, frozen=True, kw_only=True):
     @property
     def notes(self) -> tuple[str, ...]:
         """What to know about the runs and their comparison before relying on them."""
-        return tuple(_report_notes(self))
+        told = [f"{column.label}: {said}" for column in self.columns for said in _of_column(column)]
+        for one in self.matchups:
+            told += left_out(f"{one.first.label} and {one.second.label}", one.pairing)
+        most = max((one.pairs for matchup in self.matchups for one in matchup.scenarios), default=0)
+        if 0 < most < (least := fewest_pairs(ALPHA)):
+            told.append(
+                f"No scenario by itself can show a difference here: with at most {quantity(most, 'pair')} of runs "
+                f"each, even {most} to 0 may be chance; it takes at least {least} seeds, and 10 or more are recommended"
+            )
+        of = {column.label: {row.commit for row in column.rows} for column in self.columns}
+        commits = sorted(set().union(*of.values()))
+        if len(commits) > 1:
+            told.append("The runs are of several commits: a difference may be that of the commits")
+            for commit in commits:
+                told.append(f"Commit {commit or 'not known'}: {', '.join(name for name in of if commit in of[name])}")
+        return tuple(told)
 
 
 def report_of(rows: Iterable[Row], against: str = "") -> EvalReport:
@@ -151,7 +165,7 @@ def report_of(rows: Iterable[Row], against: str = "") -> EvalReport:
     The comparisons of `against` with the other columns of its model are one family; without it, those of every pair of
     columns of a model, since the best column is only known afterwards.
     """
-    columns = tuple(_columns(tuple(rows)))
+    columns = tuple(_columns(rows))
     of_models = groupby(columns, lambda column: column.configuration.model)
     every = chain.from_iterable(combinations(tuple(own), 2) for _, own in of_models)
     matchups = tuple(_matchups(tuple(_asked(columns, against) if against else every)))
@@ -176,7 +190,7 @@ def labels(configurations: Iterable[Configuration]) -> dict[Configuration, str]:
     return {one: (one.name if warm else one.way) + (f" ({apart[one]})" if told else "") for one in known}
 
 
-def _columns(rows: Sequence[Row]) -> Iterator[Column]:
+def _columns(rows: Iterable[Row]) -> Iterator[Column]:
     by_configuration: defaultdict[Configuration, list[Row]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: (row.scenario, row.seed)):
         by_configuration[row.configuration].append(row)
@@ -218,14 +232,11 @@ def _matchups(pairs: Sequence[tuple[Column, Column]]) -> Iterator[Matchup]:
     corrected = iter(family(overall))
     for (one, other), pairing in zip(pairs, pairings, strict=True):
         right, harm = next(corrected), next(corrected)
-        scenarios = _parts((one.name, other.name), pairing.by_scenario(), right)
-        yield Matchup(first=one, second=other, right=right, harm=harm, scenarios=scenarios, pairing=pairing)
-
-
-def _parts(names: tuple[str, str], cells: Mapping[str, Sequence[Pair]], whole: Comparison) -> tuple[Comparison, ...]:
-    """The comparisons of parts as one family; a single part is the whole, and must not be easier to show."""
-    each = [compare(*names, cell, "right", part) for part, cell in cells.items()]
-    return family(each) if len(each) > 1 else tuple(replace(whole, part=one.part) for one in each)
+        cells = pairing.by_scenario().items()
+        each = family([compare(one.name, other.name, cell, "right", scenario) for scenario, cell in cells])
+        if len(each) == 1:  # it is the whole, and must not be easier to show
+            each = (replace(right, part=each[0].part),)
+        yield Matchup(first=one, second=other, right=right, harm=harm, scenarios=each, pairing=pairing)
 
 
 # The texts of a report.
@@ -289,29 +300,8 @@ def _right_claim(matchup: Matchup) -> str:
     return sentence(matchup.right, f"; by scenario: {'; '.join(told)}" if told else "")
 
 
-# Notes: what to know about the runs and their comparison before relying on them.
-
-
-def _report_notes(report: EvalReport) -> Iterator[str]:
-    for column in report.columns:
-        yield from (f"{column.label}: {said}" for said in _of_column(column))
-    for one in report.matchups:
-        yield from left_out(f"{one.first.label} and {one.second.label}", one.pairing)
-    most = max((one.pairs for matchup in report.matchups for one in matchup.scenarios), default=0)
-    if 0 < most < (least := fewest_pairs(ALPHA)):
-        yield (
-            f"No scenario by itself can show a difference here: with at most {quantity(most, 'pair')} of runs each, "
-            f"even {most} to 0 may be chance; it takes at least {least} seeds, and 10 or more are recommended"
-        )
-    of = {column.label: {row.commit for row in column.rows} for column in report.columns}
-    commits = sorted(set().union(*of.values()))
-    if len(commits) > 1:
-        yield "The runs are of several commits: a difference may be that of the commits"
-        for commit in commits:
-            yield f"Commit {commit or 'not known'}: {', '.join(name for name in of if commit in of[name])}"
-
-
 def _of_column(column: Column) -> Iterator[str]:
+    """Notes on a configuration's runs."""
     found = column.metrics
     if found.runs < column.planned:
         yield f"incomplete, {found.runs:,} of {column.planned:,} planned runs: comparisons count those with a partner"

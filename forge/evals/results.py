@@ -17,9 +17,6 @@ from stages.repair.decoding import decode, sound_struct
 
 # Reading results: one JSON row per line, in the order in which the runs ended.
 
-_LARGEST_RESULTS = 512 * 1024**2
-"""Maximum bytes of a results file: a million rows."""
-
 
 class StoredRows(Struct, frozen=True, kw_only=True):
     """The rows of a file. `size` is the bytes of its complete lines; `torn`: the last line is incomplete."""
@@ -90,19 +87,10 @@ def refuse_repeated(rows: Iterable[Row], where: str) -> None:
 
 
 def _content(path: str | PathLike[str]) -> bytes:
-    file = Path(path)
     try:
-        if file.is_dir():
-            raise ForgeError(f"{file} is a folder, not a file of results")
-        if not file.exists():
-            raise ForgeError(f"there is no file of results {file}")
-        with file.open("rb") as opened:
-            content = opened.read(_LARGEST_RESULTS + 1)
+        return Path(path).read_bytes()
     except OSError as error:
-        raise ForgeError(f"cannot read the results {file}: {error.strerror}") from None
-    if len(content) > _LARGEST_RESULTS:
-        raise ForgeError(f"{file} is not a file of results: it has more than {_LARGEST_RESULTS:,} bytes")
-    return content
+        raise ForgeError(f"cannot read the results {path}: {error.strerror}") from None
 
 
 def _row(path: str | PathLike[str], number: int, line: bytes) -> Row:
@@ -143,11 +131,31 @@ class RowFile:
     @contextmanager
     def locked(cls, path: Path) -> Iterator[Self]:
         """The file, created if necessary. ForgeError if another runner has it, or it cannot be read or written."""
-        with _locked(path):
-            found = stored_rows(path) if path.exists() else StoredRows(rows=())
-            if found.torn:
-                os.truncate(path, found.size)
-            yield cls(path, found)
+        folder = journal_folder(path)
+        lock = FileLock(folder / "lock")
+        if path.is_dir():
+            raise ForgeError(f"{path} is a folder; name a file in it for the results, such as {path / 'results.jsonl'}")
+        try:
+            if path.exists() and not _of_rows(path):
+                raise ForgeError(f"{path} is not a file of results, and is left as it is; name another one with -o")
+            folder.mkdir(parents=True, exist_ok=True)
+            lock.acquire(timeout=0)
+        except Timeout:
+            raise ForgeError(
+                f"another forge eval run is writing to {path}; wait for it, or choose another file"
+            ) from None
+        except OSError as error:
+            raise _unwritable(path, error) from None
+        with lock:
+            try:
+                found = stored_rows(path) if path.exists() else StoredRows(rows=())
+                if found.torn:
+                    os.truncate(path, found.size)
+                yield cls(path, found)
+            finally:
+                if not path.exists() and [*folder.iterdir()] == [folder / "lock"]:  # refused before the first run
+                    (folder / "lock").unlink()
+                    folder.rmdir()
 
     def append(self, row: Row) -> None:
         """Append the row and flush it to disk. ForgeError if that fails."""
@@ -160,30 +168,6 @@ class RowFile:
         except OSError as error:
             raise _unwritable(self.path, error) from None
         self.rows.append(row)
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    folder = journal_folder(path)
-    if path.is_dir():
-        raise ForgeError(f"{path} is a folder; name a file in it for the results, such as {path / 'results.jsonl'}")
-    try:
-        if path.exists() and not _of_rows(path):
-            raise ForgeError(f"{path} is not a file of results, and is left as it is; name another one with -o")
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder / "lock")
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise ForgeError(f"another forge eval run is writing to {path}; wait for it, or choose another file") from None
-    except OSError as error:
-        raise _unwritable(path, error) from None
-    with lock:
-        try:
-            yield
-        finally:
-            if not path.exists() and [*folder.iterdir()] == [folder / "lock"]:  # refused before the first run
-                (folder / "lock").unlink()
-                folder.rmdir()
 
 
 def _of_rows(path: Path) -> bool:

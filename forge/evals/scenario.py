@@ -1,16 +1,14 @@
 """A scenario: a task with tools, and checks that judge a run. One world per seed."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Any, Literal
 
-from msgspec import Meta, Struct, structs
+from msgspec import Struct
 
-from forge.errors import DefinitionError
 from forge.workflow.workflow import Workflow
-from stages.options import wrong_options
+from stages.options import AtLeastOne, Options
 from stages.state import Ending
 
 RunVerdict = Literal["right", "wrong", "harm", "unfinished", "unjudged"]
@@ -67,11 +65,10 @@ class World:
 
 
 _NAME = re.compile(r"[^\s,](?:[^,\r\n]*[^\s,])?")
-_AtLeastOne = Annotated[int, Meta(ge=1)]
 
 
-class Scenario(Struct, frozen=True, kw_only=True):
-    """A task for a model, with different data for each seed.
+class Scenario(Options, frozen=True, kw_only=True):
+    """A task for a model, with different data for each seed. OptionError for values and names that cannot be.
 
     `ideal_calls`: model calls of a flawless run. `context_tokens`: the context that it is run with. `not_counted` names
     ablations and players with which even a flawless model could not pass; those are not run. `seeds`: only seeds from 1
@@ -81,36 +78,25 @@ class Scenario(Struct, frozen=True, kw_only=True):
     name: str
     about: str
     world: Callable[[int], World]
-    ideal_calls: _AtLeastOne
+    ideal_calls: AtLeastOne
     tags: frozenset[str] = frozenset()
-    context_tokens: _AtLeastOne = 8192
+    context_tokens: AtLeastOne = 8192
     not_counted: frozenset[str] = frozenset()
-    seeds: _AtLeastOne | None = None
+    seeds: AtLeastOne | None = None
 
     def has(self, seed: int) -> bool:
         """Whether there is data for the seed."""
         return self.seeds is None or 1 <= seed <= self.seeds
 
-    def __post_init__(self) -> None:
-        """DefinitionError for values of a wrong type, and names that a command line could not select."""
-        wrong = wrong_options(structs.asdict(self), _hints(), deep=False)
-        problems = [sentence for sentences in wrong.values() for sentence in sentences]
-        names = {"name": (self.name,), "tags": self.tags, "not_counted": self.not_counted}
-        problems += [
-            f"{field}: {name!r} is not a valid name: it needs at least one character, no comma or line break, "
-            "and no space at either end"
-            for field, given in names.items()
-            if field not in wrong
-            for name in given
-            if not (isinstance(name, str) and _NAME.fullmatch(name))
-        ]
-        if problems:
-            raise DefinitionError(tuple(f"the scenario {self.name!r}: {one}" for one in problems))
-
-
-@cache
-def _hints() -> Mapping[str, object]:
-    return get_type_hints(Scenario, include_extras=True)
+    def contradictions(self, wrong: Collection[str]) -> Iterator[str]:
+        """Names that a command line could not select."""
+        for field, given in {"name": (self.name,), "tags": self.tags, "not_counted": self.not_counted}.items():
+            for name in () if field in wrong else given:
+                if not (isinstance(name, str) and _NAME.fullmatch(name)):
+                    yield (
+                        f"{field}: {name!r} is not a valid name: it needs at least one character, no comma or line "
+                        "break, and no space at either end"
+                    )
 
 
 class Judgement(Struct, frozen=True):

@@ -332,38 +332,27 @@ def family(comparisons: Sequence[Comparison]) -> tuple[Comparison, ...]:
 
 def sentence(comparison: Comparison, more: str = "") -> str:
     """The claim with its counts, in one sentence that ends with `more`. There is at least one pair."""
-    return f"{_headline(comparison)}: {_basis(comparison)}{more}."
-
-
-def _headline(one: Comparison) -> str:
-    """The claim about the two sides."""
+    one, finding = comparison, comparison.finding
     where = f" in {one.part}" if one.part else ""
-    if one.finding == "no difference shown":
+    if finding == "no difference shown":
         what = "difference" if one.quality == "right" else "difference in harm"
-        return f"No {what} shown between {one.first} and {one.second}{where}"
-    harm = "does less harm" if one.finding == "better" else "does more harm"
-    return f"{one.first} {f'is {one.finding}' if one.quality == 'right' else harm} than {one.second}{where}"
-
-
-def _basis(one: Comparison) -> str:
-    """The counts behind the claim and, without a shown difference, how many runs it would take."""
-    return f"{_seen(one)}; {_outlook(one)}" if one.finding == "no difference shown" else _seen(one)
+        return f"No {what} shown between {one.first} and {one.second}{where}: {_seen(one)}; {_outlook(one)}{more}."
+    harm = "does less harm" if finding == "better" else "does more harm"
+    did = f"is {finding}" if one.quality == "right" else harm
+    return f"{one.first} {did} than {one.second}{where}: {_seen(one)}{more}."
 
 
 def _seen(one: Comparison) -> str:
     """The counts and the probability."""
     if not one.differing:
-        return f"{'the one pair agrees' if one.pairs == 1 else f'all {one.pairs} pairs agree'}"
+        return "the one pair agrees" if one.pairs == 1 else f"all {one.pairs} pairs agree"
     did = "was right" if one.quality == "right" else "did harm"
     counts = f"in {one.only_first} of {one.pairs} pairs only {one.first} {did}, in {one.only_second} only {one.second}"
     if not can_be_shown(one.differing, ALPHA):
         return f"{counts} (nothing is shown by fewer than {fewest_pairs(ALPHA)} differing pairs)"
-    return f"{counts} ({probability(one.corrected)}{f', corrected for {one.family} comparisons' * (one.family > 1)})"
-
-
-def probability(p: float) -> str:
-    """A p-value as text."""
-    return "p < 0.0001" if p < 0.0001 else f"p = {p:.2g}"
+    probability = "p < 0.0001" if one.corrected < 0.0001 else f"p = {one.corrected:.2g}"
+    corrected = f", corrected for {one.family} comparisons" if one.family > 1 else ""
+    return f"{counts} ({probability}{corrected})"
 
 
 def _outlook(one: Comparison) -> str:

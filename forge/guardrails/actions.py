@@ -135,9 +135,17 @@ def _decoded(fields: Mapping[str, object]) -> Reply | Fault:
         texts = [b.get("text") if isinstance(b, Mapping) else b for b in blocks]
         # LangChain keeps calls that it could not parse, with their damaged text.
         given = [fields.get(key) for key in ("tool_calls", "invalid_tool_calls")]
-        calls = [call for some in given if isinstance(some, list) for call in some if isinstance(call, Mapping)]
+        some = [call for listed in given if isinstance(listed, list) for call in listed if isinstance(call, Mapping)]
         text = sound("\n\n".join(text for text in texts if isinstance(text, str)))
-        return Reply(text=text, calls=tuple(map(_langchain_call, calls)))
+        calls = list[RawCall]()
+        for call in some:
+            arguments = call.get("args")
+            written = arguments if isinstance(arguments, str) else json.dumps(arguments or {}, default=_omitted)
+            if written is not arguments and nested(written):
+                raise ValueError("a call is nested too deeply")
+            call_id, name = str(call.get("id") or ""), sound(str(call.get("name") or ""))
+            calls.append(RawCall(id=call_id, name=name, arguments=sound(written)))
+        return Reply(text=text, calls=tuple(calls))
     if kind == "message" or isinstance(fields.get("content"), list):
         return _read(anthropic.decode_reply, fields)
     if "message" in fields and "done" in fields:
@@ -162,11 +170,3 @@ def _read(decode: Callable[[bytes], Reply | Fault], fields: Mapping[str, object]
 
 def _omitted(value: object) -> None:
     """Omit values such as dates, which clients add to their objects."""
-
-
-def _langchain_call(call: Mapping[str, object]) -> RawCall:
-    arguments = call.get("args")
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments or {}, default=_omitted)
-    if text is not arguments and nested(text):
-        raise ValueError("a call is nested too deeply")
-    return RawCall(id=str(call.get("id") or ""), name=sound(str(call.get("name") or "")), arguments=sound(text))

@@ -171,8 +171,16 @@ class Guardrails:
             raise _not_to_run(strangers, now)
         if lacking := [name for name in names.values() if name not in given]:
             raise ValueError(f"no result for {', '.join(lacking)}: each call must be a key of results or failures")
-        outcomes = tuple(_result(call, names[call.id], results, failures) for call in effect.calls)
-        action, left = self._go(Results(results=outcomes)), given.keys() - {*names.values()}
+        outcomes: list[CallResult] = []
+        for call in effect.calls:
+            match failures.get(name := names[call.id]):
+                case None:
+                    outcomes.append(succeeded(call.id, results[name], tool=call.name))
+                case str(text):
+                    outcomes.append(Failed(call_id=call.id, error="Error", message=sound(text)))
+                case error:
+                    outcomes.append(failed(call.id, error))
+        action, left = self._go(Results(results=tuple(outcomes))), given.keys() - {*names.values()}
         if not left:
             return action
         # The remaining results belong to later calls of the same reply.
@@ -256,19 +264,6 @@ _ADVICE: dict[type, str] = {
 
 def _not_to_run(calls: Collection[str], now: Action) -> ValueError:
     return ValueError(f"{', '.join(sorted(calls))}: these calls were not to be run; the action now is {now!r:.300}")
-
-
-def _result(
-    call: ToolCall, name: str, results: Mapping[str, object], failures: Mapping[str, Exception | str]
-) -> CallResult:
-    """The result of a call, from the caller's dicts under its id there."""
-    match failures.get(name):
-        case None:
-            return succeeded(call.id, results[name], tool=call.name)
-        case str(text):
-            return Failed(call_id=call.id, error="Error", message=sound(text))
-        case error:
-            return failed(call.id, error)
 
 
 def _calls(calls: tuple[ToolCall, ...] | list[ToolCall], ids: Mapping[str, str]) -> tuple[Call, ...]:

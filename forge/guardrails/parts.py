@@ -15,7 +15,7 @@ from stages.guards import prerequisites, required_steps
 from stages.message import ToolCall
 from stages.objection import Guard, Stop, mistake_of, refusals, render, with_mistakes
 from stages.rules import Calls, Limits, Rules, completed, pending
-from stages.state import Answered, Ledger, State, Success, Vetted, mistake_count
+from stages.state import Answered, State, Success, Vetted, mistake_count
 from stages.tool import Prerequisite, ToolSpec
 from stages.validate import validate
 
@@ -162,8 +162,8 @@ class StepEnforcer:
         verdict = guard(self._state, made)
         if isinstance(verdict, Stop) or not verdict:
             return StepCheck()
-        self._state = replace(self._state, ledger=with_mistakes(self._ledger, verdict))
-        tier = mistake_count(self._ledger, mistake_of(verdict[0].wrong).counter)
+        self._state = replace(self._state, ledger=with_mistakes(self._state.ledger, verdict))
+        tier = mistake_count(self._state.ledger, mistake_of(verdict[0].wrong).counter)
         answers = zip(calls, refusals(verdict, made, render, whole=True), strict=True)
         return StepCheck(
             nudges=tuple(
@@ -175,7 +175,7 @@ class StepEnforcer:
     def record(self, tool_name: str, args: Mapping[str, object] | None = None) -> None:
         """Note that the tool succeeded with these arguments."""
         done = Success(name=tool_name, arguments=msgspec.json.encode(args or {}).decode())
-        self._state = self._state.note(successes=(*self._ledger.successes, done))
+        self._state = self._state.note(successes=(*self._state.ledger.successes, done))
 
     def reset_premature(self) -> None:
         """Reset the count of premature terminal calls."""
@@ -186,37 +186,33 @@ class StepEnforcer:
         self._state = self._state.note(prerequisite_violations=0)
 
     @property
-    def _ledger(self) -> Ledger:
-        return self._state.ledger
-
-    @property
     def premature_attempts(self) -> int:
         """How often in a row a terminal tool was called prematurely."""
-        return self._ledger.premature
+        return self._state.ledger.premature
 
     @property
     def premature_exhausted(self) -> bool:
         """Whether that is more than the limit."""
-        return self._ledger.premature > self._limits[0]
+        return self._state.ledger.premature > self._limits[0]
 
     @property
     def prereq_violations(self) -> int:
         """How often in a row prerequisites were missing."""
-        return self._ledger.prerequisite_violations
+        return self._state.ledger.prerequisite_violations
 
     @property
     def prereq_exhausted(self) -> bool:
         """Whether that is more than the limit."""
-        return self._ledger.prerequisite_violations > self._limits[1]
+        return self._state.ledger.prerequisite_violations > self._limits[1]
 
     @property
     def completed_steps(self) -> tuple[str, ...]:
         """The tools that have succeeded, without duplicates, in the order of their first success."""
-        return completed(self._ledger)
+        return completed(self._state.ledger)
 
     def pending(self) -> tuple[str, ...]:
         """The required steps that have not succeeded yet."""
-        return pending(self._rules, self._ledger)
+        return pending(self._rules, self._state.ledger)
 
     def is_satisfied(self) -> bool:
         """Whether all required steps have succeeded."""

@@ -37,11 +37,6 @@ RAISED = (httpx.HTTPError, OSError)
 """The exceptions that a request may raise; httpx passes some OSErrors through."""
 
 
-def _shown_url(url: httpx.URL) -> str:
-    """The URL without user, password and query, which may be secret."""
-    return str(url.copy_with(username=None, password=None, query=None, fragment=None))
-
-
 def fault_of(error: BaseException, where: str, silence: float | None) -> Fault:
     """The fault for an exception of a request to `where`; `silence` is the read time-out in seconds."""
     causes = tuple(_causes(error))
@@ -171,12 +166,12 @@ IDENTITY = {"accept-encoding": "identity"}
 """Asks the server not to compress: answers are small, and compression would delay streams."""
 
 
-class TooLargeError(Exception):
+class _TooLargeError(Exception):
     """A body exceeds its limit."""
 
 
 class _Bounded:
-    """The raw chunks of a body. TooLargeError after more than `limit` bytes."""
+    """The raw chunks of a body. _TooLargeError after more than `limit` bytes."""
 
     def __init__(self, chunks: AsyncIterator[bytes], limit: int) -> None:
         self._chunks = chunks
@@ -190,7 +185,7 @@ class _Bounded:
         chunk = await anext(self._chunks)
         self._left -= len(chunk)
         if self._left < 0:
-            raise TooLargeError
+            raise _TooLargeError
         return chunk
 
 
@@ -210,7 +205,7 @@ async def read_body(response: httpx.Response, limit: int) -> Body:
     try:
         async for chunk in _Bounded(response.aiter_raw(), limit):
             chunks.append(chunk)  # noqa: PERF401 - chunks before the limit are kept
-    except TooLargeError:
+    except _TooLargeError:
         return Body(content=b"".join(chunks), whole=False)
     return Body(content=b"".join(chunks))
 
@@ -244,12 +239,12 @@ async def _read_stream(chunks: AsyncIterator[bytes], decoder: Decoder, watcher: 
                 return Fault(kind="too_large", detail=f"the stream has more than {PIECES_LIMIT} pieces of a reply")
             if await _see(added, pieces, watcher):
                 # Read to the end of the body for a moment; errors no longer matter to the reply.
-                with suppress(TimeoutError, httpx.HTTPError, OSError, TooLargeError):
+                with suppress(TimeoutError, httpx.HTTPError, OSError, _TooLargeError):
                     async with asyncio.timeout(_LINGER):
                         async for _ in bounded:
                             pass
                 return gather_reply(pieces)
-    except TooLargeError:
+    except _TooLargeError:
         return Fault(kind="too_large", detail=f"the stream has more than {STREAM_LIMIT} bytes")
     await _see(decoder.finish(), pieces, watcher)
     return gather_reply(pieces)
@@ -305,7 +300,8 @@ class Http:
         headers = {"content-type": "application/json", **IDENTITY}
         blank = client.build_request("GET", f"{base_url}{wire.path}", headers=headers)
         self._to, self._headers, self._extensions = blank.url, blank.headers, blank.extensions
-        self._where = _shown_url(blank.url)
+        # Without user, password and query, which may be secret.
+        self._where = str(blank.url.copy_with(username=None, password=None, query=None, fragment=None))
         self._retry = retry or Backoff()
         self._silence, self._total = client.timeout.read, total
         self._hidden, self._keys = hidden, keys

@@ -13,7 +13,6 @@ from forge.connection import Connection, Setup
 from forge.errors import ForgeError, checked_options, quantity
 from forge.outcome import short_repr
 from stages.effect import Fault, RawCall, Replied, Reply, Request, Send, TokenProbability, Undelivered
-from stages.wire.prompted import FormName
 from stages.wire.target import Mode
 
 Line = str | Reply | Fault
@@ -64,13 +63,11 @@ class Scripted:
         *,
         mode: Mode = "native",
         context_tokens: int = 8192,
-        form: FormName = "json",
         logprobs: bool = False,
     ) -> None:
         self._script = _lines(script if isinstance(script, str) else tuple(script))
         self._mode = mode
         self._context_tokens = context_tokens
-        self._form = form
         self._logprobs = logprobs
         self._requests: list[Request] = []
 
@@ -118,7 +115,6 @@ class Scripted:
             mode=self._mode,
             model="scripted",
             context_tokens=self._context_tokens,
-            form=self._form,
             logprobs=self._logprobs,
         )
         yield Connection(known, self)

@@ -55,7 +55,7 @@ _DEEPEST = 100
 """Maximum nesting of a result: less than the decoders' limit, because journals add levels around it."""
 
 
-class UnshownResultError(TypeError):
+class _UnshownResultError(TypeError):
     """A tool ran, and returned a value that cannot be shown: neither text nor JSON, without a working `__str__`."""
 
 
@@ -74,17 +74,17 @@ def failed(call_id: str, error: Exception, limit: int = RESULT_LIMIT) -> Unresol
 def succeeded(call_id: str, value: object, limit: int = RESULT_LIMIT, *, tool: str = "the tool") -> Succeeded:
     """The result for a returned value: at most `limit` characters for the model, and the whole value as JSON.
 
-    Raises UnshownResultError for an object that would be shown as its name and address.
+    Raises _UnshownResultError for an object that would be shown as its name and address.
     """
     # The call's arguments are in the history, so what ended the run is not repeated.
     ends = value if isinstance(value, NeedsInput | HandOff | Said) else None
     try:
         encoded = _json(value)
-    except UnshownResultError as error:
-        raise UnshownResultError(f"{tool} ran, but {error}") from None
+    except _UnshownResultError as error:
+        raise _UnshownResultError(f"{tool} ran, but {error}") from None
     except Exception as error:  # a value's __str__ is user code
         told = f"{type(error).__name__}: {words_of(error, limit)}"
-        raise UnshownResultError(f"{tool} ran, but its result cannot be shown ({told})") from error
+        raise _UnshownResultError(f"{tool} ran, but its result cannot be shown ({told})") from error
     if ends is not None:
         return Succeeded(call_id=call_id, text=nudges.ended(ends), value=encoded, ends=ends)
     # ASCII text is its own result; other values are read back, because not everything may be valid JSON.
@@ -120,7 +120,7 @@ def _json(value: object) -> Raw:
     """The value as JSON; values that JSON cannot represent, or that are nested too deeply, become a string."""
     try:
         encoded = msgspec.json.encode(value, enc_hook=_plain)
-    except UnshownResultError:
+    except _UnshownResultError:
         raise
     except (TypeError, ValueError, RecursionError):
         return Raw(msgspec.json.encode(sound(str(value))))
@@ -134,7 +134,7 @@ def _plain(value: object) -> object:
     kind = type(value)
     if kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__:
         name = f"{kind.__module__}.{kind.__qualname__}"
-        raise UnshownResultError(
+        raise _UnshownResultError(
             f"its result has a value of the type {name}, which is neither text nor JSON and has no __str__ of its own; "
             f"return a str, a number, a dict, a list or a dataclass, or give {kind.__name__} a __str__"
         )
@@ -160,7 +160,7 @@ _left_behind: set[object] = set()
 """Calls that did not end when cancelled; without a reference a task may be garbage-collected while it runs."""
 
 
-class Overdue(Exception):  # noqa: N818 - nothing is wrong with it but the time
+class _Overdue(Exception):  # noqa: N818 - nothing is wrong with it but the time
     """A call exceeded a time limit, which the message names: its tool's or the run's. `stopped`: it has ended since.
 
     Its cause is what the tool raised when it was cancelled.
@@ -171,7 +171,7 @@ class Overdue(Exception):  # noqa: N818 - nothing is wrong with it but the time
         self.stopped = stopped
 
 
-class TimeLimit:
+class _TimeLimit:
     """The time limits of one call, in total and between signs of progress, starting now.
 
     `left`: the seconds that its run has left, if they limit the call.
@@ -190,7 +190,7 @@ class TimeLimit:
         self._heard = self._now()
 
     async def bound(self, call: Coroutine[None, None, object], raised: Callable[[Exception], None]) -> object:
-        """The result of the call. Overdue if it takes too long, even if it cannot be stopped.
+        """The result of the call. _Overdue if it takes too long, even if it cannot be stopped.
 
         A result that it returns while being cancelled counts. `raised` is called with what it raises after that.
         """
@@ -218,13 +218,13 @@ class TimeLimit:
         if not task.done():
             _log.warning("%s %s and cannot be cancelled; the run continues without it", self._spec.name, why)
             leave(task, raised)
-            raise Overdue(why, stopped=False)
+            raise _Overdue(why, stopped=False)
         broken = None if task.cancelled() else task.exception()
         # A tool may turn its cancellation into another exception; unless that says what it did, nobody knows.
         if task.cancelled() or (
             broken and not isinstance(broken, ToolFailed | ToolResolutionError | ToolOutcomeUnknown)
         ):
-            raise Overdue(why, stopped=True) from broken
+            raise _Overdue(why, stopped=True) from broken
         return task.result()
 
     def _next(self) -> float:
@@ -259,7 +259,7 @@ Raised = Callable[[ToolCall, Exception], None]
 """Called with each unexpected exception of a tool."""
 
 
-Around = Callable[[ToolCall, ToolSpec], Observed]
+_Around = Callable[[ToolCall, ToolSpec], Observed]
 """Observes a call of that tool."""
 
 
@@ -282,7 +282,7 @@ class Tools:
         raised: Raised = _untold,
         ask: Asker | None = None,
         journal: str | None = None,
-        around: Around | None = None,
+        around: _Around | None = None,
     ) -> Results:
         """The results in the order of the calls; a tool's exception is a result, too.
 
@@ -319,7 +319,7 @@ class Tools:
     ) -> CallResult:
         tool = self._tools[call.name]
         left = effect.budget.seconds if tool.bounded and effect.budget else None
-        limit = TimeLimit(tool.spec, left) if tool.limited or left is not None else None
+        limit = _TimeLimit(tool.spec, left) if tool.limited or left is not None else None
 
         def hear(value: object) -> None:
             if limit is not None:
@@ -332,7 +332,7 @@ class Tools:
             if isinstance(value, Paused):
                 return replace(value, call_id=call.id)
             return succeeded(call.id, value, tool.spec.result_limit, tool=call.name)
-        except Overdue as overdue:
+        except _Overdue as overdue:
             if isinstance(broken := overdue.__cause__, Exception):
                 raised(call, broken)
             stopped = overdue.stopped and tool.is_async
@@ -351,7 +351,7 @@ class Tools:
             if task is None or task.cancelling():
                 raise
             return Failed(call_id=call.id, error="CancelledError", message="what the tool waited for was cancelled")
-        except UnshownResultError as error:
+        except _UnshownResultError as error:
             raised(call, error)
             # Told that it failed, the model would call it again, and what it changes would be changed twice.
             if not tool.spec.retriable:

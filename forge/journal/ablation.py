@@ -86,15 +86,14 @@ def _acted(before: Step, after: Step, rules: Rules, variant: _Variant, turn: Sta
             return None
         if sent.phase.summary or sent.phase.asked.mode != "constrained":
             return None
+        seen = replace(state, history=sent.prompt.view, cleared=())
+        did, without = (offers(offer(one, seen)) for one in (rules, variant.workflow.rules))
     elif (
         after.outcome is not None
         or not isinstance(state.phase, Ready | Answered | Edited | Executed)
         or (where == "prompt") != isinstance(state.phase, Ready)
     ):
         return None
-    if where == "offer":
-        seen = replace(state, history=sent.prompt.view, cleared=())
-        did, without = (offers(offer(one, seen)) for one in (rules, variant.workflow.rules))
     else:
         moved = advanced(turn, state)
         did = move(state, after.halt or sent)
@@ -150,10 +149,8 @@ def _exact(check: Check) -> Check:
         judged = check(text)
         if isinstance(judged, Misfit) or not judged.repairs:
             return judged
-        wrong = (
-            Problem(path="", rule="type", expected="the schema's own types", found=repair) for repair in judged.repairs
-        )
-        return Misfit(problems=tuple(wrong))
+        own = "the schema's own types"
+        return Misfit(problems=tuple(Problem(path="", rule="type", expected=own, found=it) for it in judged.repairs))
 
     return judge
 
@@ -165,10 +162,8 @@ def _unchecked(check: Check) -> Check:
     """The check, accepting every JSON object."""
 
     def judge(text: str, /) -> Fits | Misfit:
-        judged = check(text)
-        if isinstance(judged, Fits):
-            return judged
-        if (given := decode_or(_members, text, None)) is None:
+        judged, given = check(text), decode_or(_members, text, None)
+        if isinstance(judged, Fits) or given is None:
             return judged
         return Fits(arguments=msgspec.json.encode(given).decode())
 

@@ -43,7 +43,10 @@ def bisect(journal: str | Path | Journal, first: Workflow | Stages, second: Work
     agree but differ from the recorded run.
     """
     record = journal if isinstance(journal, Journal) else read_journal(journal)
-    one, other = (_stages(record, given) for given in (first, second))
+    one, other = (
+        stages_of(as_recorded(record, given), record.header.setup) if isinstance(given, Workflow) else given
+        for given in (first, second)
+    )
     try:
         for step in steps(record, pipeline(*one.values())):
             # No stage acts on a state that awaits an outcome or is over.
@@ -56,12 +59,6 @@ def bisect(journal: str | Path | Journal, first: Workflow | Stages, second: Work
         sentence = f"both pipelines differ from the recorded run in {differing}"
         raise JournalError(f"{sentence}; forge replay shows where") from None
     return None
-
-
-def _stages(journal: Journal, given: Workflow | Stages) -> Stages:
-    if not isinstance(given, Workflow):
-        return given
-    return stages_of(as_recorded(journal, given), journal.header.setup)
 
 
 def _parting(state: State, one: Stages, other: Stages, step: int) -> Parting | None:

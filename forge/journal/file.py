@@ -116,8 +116,12 @@ class JournalFile:
         JournalError if another run is writing to it, or has written to it since it was read.
         """
         with _opened(path, 0) as file:
-            if not _ends(path, size, check):
-                raise JournalError(f"the journal {path} has changed since it was read: another run has resumed it")
+            end = f'{check}"}}\n'.encode()
+            with path.open("rb") as written:
+                written.seek(max(0, size - len(end)))
+                unchanged = written.read(len(end)) == end
+                if not unchanged or any(b"\n" in rest for rest in iter(lambda: written.read(65536), b"")):
+                    raise JournalError(f"the journal {path} has changed since it was read: another run has resumed it")
             file.truncate(size)
             yield cls(path.absolute(), file, size, check)
 
@@ -133,7 +137,16 @@ class JournalFile:
                 f"the journal {self._path} is full: it has {self._size} bytes, what comes next may take "
                 f"{len(whole) + room}, and a journal has at most {LARGEST_JOURNAL}"
             )
-        self._write(whole, durable=durable)
+        left = memoryview(whole)
+        try:
+            while left:
+                left = left[self._file.write(left) :]
+            if durable:
+                os.fsync(self._file.fileno())
+        except OSError as error:
+            then = "then resume the run" if self._size else "delete the file and start the run again"
+            advice = f"; free some space, {then}" if error.errno in _FULL else ""
+            raise JournalError(f"cannot write the journal {self._path}: {error.strerror}{advice}") from error
         self._size, self._check = self._size + len(whole), check
 
     def _refuse_changed(self) -> None:
@@ -149,18 +162,6 @@ class JournalFile:
                 f"the journal {self._path} was changed by another program: "
                 f"it has {own.st_size} bytes, and this run wrote {self._size}"
             )
-
-    def _write(self, line: bytes, *, durable: bool) -> None:
-        left = memoryview(line)
-        try:
-            while left:
-                left = left[self._file.write(left) :]
-            if durable:
-                os.fsync(self._file.fileno())
-        except OSError as error:
-            then = "then resume the run" if self._size else "delete the file and start the run again"
-            advice = f"; free some space, {then}" if error.errno in _FULL else ""
-            raise JournalError(f"cannot write the journal {self._path}: {error.strerror}{advice}") from error
 
 
 def refuse_taken(path: Path) -> None:
@@ -192,15 +193,6 @@ def _opened(path: Path, flags: int) -> Iterator[FileIO]:
             except BlockingIOError:
                 raise JournalError(f"another run is writing the journal {path}") from None
         yield file
-
-
-def _ends(path: Path, size: int, check: str) -> bool:
-    """Whether the file's last complete line ends at `size`, with that checksum."""
-    with path.open("rb") as file:
-        file.seek(max(0, size - len(check) - 3))
-        if file.read(len(check) + 3) != f'{check}"}}\n'.encode():
-            return False
-        return not any(b"\n" in rest for rest in iter(lambda: file.read(65536), b""))
 
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}

@@ -20,7 +20,7 @@ from stages.state import State
 
 # Lines of a journal: JSON objects; the last field is a checksum of the line and all lines before it.
 
-JOURNAL_VERSION = 4
+_VERSION = 4
 """Version of the format; a reader refuses any other."""
 
 LARGEST_JOURNAL = 2 * 1024**3
@@ -46,63 +46,47 @@ def _check(content: memoryview, before: str) -> str:
     return digest.hexdigest()[:_DIGITS]
 
 
-class CheckedLines:
-    """The complete lines of the journal at `path`, each verified by its checksum; an incomplete last one is left out.
+def _whole_lines(path: str | PathLike[str]) -> Iterator[tuple[bytes, str]]:
+    """The complete lines of the journal at `path` with their checksums; an incomplete last one is left out.
 
-    `size` is the bytes of the lines read so far, `check` the last one's checksum. JournalError for a file that cannot
-    be read, is not a journal, or whose lines are not those that were written.
+    JournalError for a file that cannot be read, is not a journal, or whose lines are not those that were written.
     """
+    try:
+        # A device or a pipe has no end, and opening a pipe may block forever.
+        if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 - pathlib is slow to load
+            raise JournalError(f"{path} is not a file")
+        with open(path, "rb") as file:  # noqa: PTH123 - as above
+            if os.fstat(file.fileno()).st_size > LARGEST_JOURNAL:
+                raise JournalError(f"{path} is not a journal: it has more than {LARGEST_JOURNAL} bytes")
+            yield from _checked(path, file)
+    except OSError as error:
+        raise JournalError(f"cannot read the journal {path}: {error.strerror}") from None
+    except UnicodeEncodeError:
+        raise JournalError(f"{str(path)!r} cannot be the name of a file here") from None
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = path
-        self.size = 0
-        self.check = ""
-        self.number = 0
 
-    def __iter__(self) -> Iterator[bytes]:
-        try:
-            # A device or a pipe has no end, and opening a pipe may block forever.
-            if not stat.S_ISREG(os.stat(self.path).st_mode):  # noqa: PTH116 - pathlib is slow to load
-                raise JournalError(f"{self.path} is not a file")
-            with open(self.path, "rb") as file:  # noqa: PTH123 - as above
-                yield from self._lines(file)
-        except OSError as error:
-            raise JournalError(f"cannot read the journal {self.path}: {error.strerror}") from None
-        except UnicodeEncodeError:
-            raise JournalError(f"{str(self.path)!r} cannot be the name of a file here") from None
-
-    def _lines(self, file: BinaryIO) -> Iterator[bytes]:
-        if os.fstat(file.fileno()).st_size > LARGEST_JOURNAL:
-            raise JournalError(f"{self.path} is not a journal: it has more than {LARGEST_JOURNAL} bytes")
-        while (line := file.readline(LARGEST_JOURNAL)).endswith(b"\n"):
-            self.number += 1
-            if self.number == 1:
-                _refuse_other_version(self.path, line)
-            if not self._is_next(line):
-                raise JournalError(f"{self.path}, line {self.number}: {_DAMAGED}")
-            self.size += len(line)
-            yield line
-        self._refuse_rest(line)
-
-    def _is_next(self, line: bytes) -> bool:
-        """Whether the line was written directly after the previous ones."""
-        check = _check(memoryview(line)[:-_SUFFIX], self.check)
+def _checked(path: str | PathLike[str], file: BinaryIO) -> Iterator[tuple[bytes, str]]:
+    number, before = 0, ""
+    while (line := file.readline(LARGEST_JOURNAL)).endswith(b"\n"):
+        number += 1
+        if number == 1:
+            _refuse_other_version(path, line)
+        check = _check(memoryview(line)[:-_SUFFIX], before)
         if line[-_SUFFIX:] != _BEFORE + check.encode() + _AFTER:
-            return False
-        self.check = check
-        return True
-
-    def _refuse_rest(self, rest: bytes) -> None:
-        """JournalError unless the rest is an incomplete line after complete ones, as a crash leaves it."""
-        if self._is_next(rest[:-1] + b"\n"):
-            raise JournalError(f"{self.path}, line {self.number + 1}: {_DAMAGED}")
-        if self.number:
-            return
-        if not rest:
-            raise JournalError(f"{self.path} is empty: {_NOTHING}")
-        if rest.startswith(_OPENING) or _OPENING.startswith(rest):
-            raise JournalError(f"{self.path} ends within its first line: {_NOTHING}")
-        raise JournalError(f"{self.path} is not a journal: it has no complete line")
+            raise JournalError(f"{path}, line {number}: {_DAMAGED}")
+        yield line, check
+        before = check
+    # What is left is an incomplete line after complete ones, as a crash leaves it; or no journal.
+    check = _check(memoryview(line)[:-_SUFFIX], before)
+    if line[-_SUFFIX:-1] == _BEFORE + check.encode() + _AFTER[:-1]:
+        raise JournalError(f"{path}, line {number + 1}: {_DAMAGED}")
+    if number:
+        return
+    if not line:
+        raise JournalError(f"{path} is empty: {_NOTHING}")
+    if line.startswith(_OPENING) or _OPENING.startswith(line):
+        raise JournalError(f"{path} ends within its first line: {_NOTHING}")
+    raise JournalError(f"{path} is not a journal: it has no complete line")
 
 
 class _Versions(Struct):
@@ -114,17 +98,15 @@ class _Versions(Struct):
 _versions = msgspec.json.Decoder(_Versions)
 
 
-def _refuse_other_version(path: str | os.PathLike[str], line: bytes) -> None:
+def _refuse_other_version(path: str | PathLike[str], line: bytes) -> None:
     try:
         found = decode(_versions, line).journal
     except msgspec.DecodeError as error:
         raise JournalError(f"{path} is not a journal: line 1: {error}") from None
     if not found:
         raise JournalError(f"{path} is not a journal: line 1 names no version")
-    if found != JOURNAL_VERSION:
-        raise JournalError(
-            f"{path} was written by another version of forge: {found}, and this one reads {JOURNAL_VERSION}"
-        )
+    if found != _VERSION:
+        raise JournalError(f"{path} was written by another version of forge: {found}, and this one reads {_VERSION}")
 
 
 _DAMAGED = (
@@ -150,7 +132,7 @@ class Header(Struct, frozen=True, kw_only=True):
     `definition` describes the workflow (`forge.journal.definition`), to report changes since.
     """
 
-    journal: int = JOURNAL_VERSION
+    journal: int = _VERSION
     workflow: str
     state: State
     setup: Setup = Setup()
@@ -293,15 +275,28 @@ class _Requests:
 
 def read_journal(path: str | PathLike[str]) -> Journal:
     """The journal in that file; JournalError names a wrong line. An incomplete last line is ignored."""
-    checked = CheckedLines(path)
-    lines = iter(checked)
-    header = _read_header(path, next(lines))
+    lines = _whole_lines(path)
+    first, check = next(lines)
+    try:
+        header = decode(_HEADER, first)
+    except msgspec.DecodeError as error:
+        raise JournalError(f"{path} is not a journal of this version of forge: line 1: {error}") from None
+    try:
+        header = replace(header, state=current(header.state))
+    except ValueError as error:
+        raise JournalError(f"{path}: {error}") from None
+    size = len(first)
     entries: list[Entry] = []
     pending: Recorded | None = None
     requests = _Requests()
     resumed: set[int] = set()
-    for number, line in enumerate(lines, start=2):
-        match _decoded(path, number, line), pending:
+    for number, (line, after) in enumerate(lines, start=2):
+        size, check = size + len(line), after
+        try:
+            read = decode(_LINE, line)
+        except msgspec.DecodeError as error:
+            raise JournalError(f"{path}, line {number}: {error}") from None
+        match read, pending:
             case EffectLine(effect=effect), None:
                 pending = effect
                 if isinstance(effect, SentPart):
@@ -324,8 +319,8 @@ def read_journal(path: str | PathLike[str]) -> Journal:
         entries=tuple(entries),
         pending=pending,
         resumed=frozenset(resumed),
-        size=checked.size,
-        check=checked.check,
+        size=size,
+        check=check,
         last=requests.last(),
     )
 
@@ -334,23 +329,3 @@ _HEADER = msgspec.json.Decoder(Header)
 _LINE: msgspec.json.Decoder[EffectLine | AgainLine | OutcomeLine] = msgspec.json.Decoder(
     EffectLine | AgainLine | OutcomeLine
 )
-
-
-def _read_header(path: str | PathLike[str], line: bytes) -> Header:
-    """The first line. JournalError if it is invalid or was written by another version of forge."""
-    _refuse_other_version(path, line)
-    try:
-        header = decode(_HEADER, line)
-    except msgspec.DecodeError as error:
-        raise JournalError(f"{path} is not a journal of this version of forge: line 1: {error}") from None
-    try:
-        return replace(header, state=current(header.state))
-    except ValueError as error:
-        raise JournalError(f"{path}: {error}") from None
-
-
-def _decoded(path: str | PathLike[str], number: int, line: bytes) -> EffectLine | AgainLine | OutcomeLine:
-    try:
-        return decode(_LINE, line)
-    except msgspec.DecodeError as error:
-        raise JournalError(f"{path}, line {number}: {error}") from None

@@ -29,38 +29,24 @@ from stages.execution import question
 from stages.options import Options
 from stages.reading.replies import ReplyRead
 from stages.repair.decoding import decode_or, nested
-from stages.schema.value import Json
+from stages.schema.value import Json, pairs_lost
 
-# Members of JSON objects, including duplicates and members of JSON within a text.
+# _Members of JSON objects, including duplicates and members of JSON within a text.
 
 
-class Members(list[tuple[str, object]]):
+class _Members(list[tuple[str, object]]):
     """The members of a JSON object in order, including duplicate names."""
 
 
-def members(text: str) -> Members | None:
+def _members(text: str) -> _Members | None:
     """The members, if the text is a JSON object; None otherwise."""
     if nested(text):
         return None
     try:
-        found = json.loads(text, object_pairs_hook=Members)
+        found = json.loads(text, object_pairs_hook=_Members)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, Members) else None
-
-
-def repeats(text: str) -> bool:
-    """Whether any object in this JSON text has a duplicate member."""
-    left: list[object] = [members(text)]
-    while left:
-        value = left.pop()
-        if isinstance(value, Members):
-            if len({name for name, _ in value}) < len(value):
-                return True
-            left += [item for _, item in value]
-        elif isinstance(value, list):
-            left += value
-    return False
+    return found if isinstance(found, _Members) else None
 
 
 def _inner_members(text: str) -> Iterator[tuple[str, object]]:
@@ -76,7 +62,7 @@ def _inner_members(text: str) -> Iterator[tuple[str, object]]:
 _MEMBER = re.compile(r"""["']([^"'\\\n]{1,64})["']\s{0,9}:\s{0,9}("(?:[^"\\]|\\.)*"|[^\s,{}\[\]"]{1,400})""")
 
 
-def plainly(name: str) -> str:
+def _plainly(name: str) -> str:
     """The name without case and punctuation: `api-key`, `apiKey` and `API_KEY` are the same."""
     return re.sub(r"[^a-z0-9]", "", name.lower()) or name
 
@@ -91,21 +77,10 @@ _SHORTEST = 4
 _MOST = 2000
 """Maximum number of secrets in one journal."""
 
-_OF_MESSAGES = ("type", "id", "call_id", "tool_call_id", "tool_use_id", "role", "kind", "origin", "finish", "name")
-_OF_HEADERS = (
-    "status",
-    "version",
-    "mode",
-    "model",
-    "workflow",
-    "forge",
-    "started",
-    "run",
-    "form",
-    "dialect",
-    "redacted",
+PROTOCOL = frozenset(
+    {"type", "id", "call_id", "tool_call_id", "tool_use_id", "role", "kind", "origin", "finish", "name", "status"}
+    | {"version", "mode", "model", "workflow", "forge", "started", "run", "form", "dialect", "redacted"}
 )
-PROTOCOL = frozenset((*_OF_MESSAGES, *_OF_HEADERS))
 """Fields whose texts belong to forge or a protocol; inside `_DATA`, every name is the user's."""
 
 _FOREIGN = frozenset(("id", "call_id", "tool_call_id", "tool_use_id", "name", "finish", "model", "workflow"))
@@ -118,12 +93,15 @@ _DATA = frozenset(("arguments", "input", "value", "args"))
 
 
 class Marks:
-    """The known secrets of a journal and their marks. `own` are names that are never replaced."""
+    """The known secrets of a journal and their marks. `own` are names that are never replaced.
+
+    `digests` are those of questions about what is hidden, each with the one that is written in its place.
+    """
 
     def __init__(self, own: frozenset[str] = frozenset()) -> None:
+        self.digests: dict[str, str] = {}
         self._own = own | _FINISHES
         self._marks: dict[str, str] = {}
-        self._digests: dict[str, str] = {}
         self._forms: dict[str, str] = {}
         """Each spelling of a long enough secret, and the secret's mark."""
         self._heads: dict[str, list[str]] = {}
@@ -148,36 +126,6 @@ class Marks:
         """Replace the words of a text that cannot be read as values from now on."""
         for word in re.findall(r"\w{4,}", text):
             self.hide(word)
-
-    @property
-    def digests(self) -> Mapping[str, str]:
-        """The digests of questions about what is hidden, and those written in their place."""
-        return self._digests
-
-    def replace(self, old: str, new: str) -> None:
-        """Replace a complete text with another from now on: the digest of what is hidden."""
-        self._digests[old] = new
-
-    def leaves(self, value: object) -> Iterator[str]:
-        """The strings and numbers in a value, as text."""
-        match value:
-            case str():
-                yield value
-            case bool() | None:
-                pass
-            case int() | float():
-                yield msgspec.json.encode(value).decode()
-            case Members():
-                for _, item in value:
-                    yield from self.leaves(item)
-            case list():
-                for item in value:
-                    yield from self.leaves(item)
-            case dict():
-                for item in value.values():
-                    yield from self.leaves(item)
-            case _:
-                pass
 
     def texts(self, tree: Json, *, data: bool = False) -> Iterator[str]:
         """The texts of a line that are data, including those in JSON within a text."""
@@ -216,8 +164,10 @@ class Marks:
         if name in PROTOCOL and self._stays(name, value):
             return value
         hidden = self.hidden(value, data=name in _DATA)
+        if name != "name" or not isinstance(hidden, str):
+            return hidden
         # With brackets it would not be a valid name, and a replay would take the call for text.
-        return MARK.sub(_as_name, hidden) if name == "name" and isinstance(hidden, str) else hidden
+        return MARK.sub(lambda mark: re.sub(r"\W+", "_", mark[0]).strip("_"), hidden)
 
     def _stays(self, field: str, value: Json) -> bool:
         """Whether a protocol's field stays unchanged: a server may put anything into an id, a name or a reason."""
@@ -226,19 +176,19 @@ class Marks:
         return field not in _FOREIGN or value in self._own or _OWN_ID.fullmatch(value) is not None
 
     def _text(self, text: str) -> str:
-        if text in self._digests:
-            return self._digests[text]
+        if text in self.digests:
+            return self.digests[text]
         if text.strip() in self._marks:
             return self._marks[text.strip()]
         inner = _json(text)
         if inner is None:
             return self._found(text)
         hidden = self.hidden(inner, data=True)
-        if hidden != inner and not repeats(text):
+        if hidden != inner and not pairs_lost(text, inner):
             return msgspec.json.encode(hidden).decode()
         # Parsing drops duplicate members; keep the text, because it may have been refused for them.
         found = self._found(text)
-        left = self.leaves(members(found)) if found != text or hidden != inner else ()
+        left = _leaves(_members(found)) if found != text or hidden != inner else ()
         return "[redacted]" if any(leaf in self._marks for leaf in left) else found
 
     def _found(self, text: str) -> str:
@@ -264,19 +214,31 @@ class Marks:
                 form = max(self._heads[found], key=lambda one: end_of_form(one, text, begin))
                 end, found = end_of_form(form, text, begin), form
             # A bare number in JSON gets a quoted mark, so that the text stays valid JSON.
-            mark = self._forms[found]
-            bare = text[at:begin].rstrip()[-1:] in (":", "[", ",") and text[end : end + _NEAR].lstrip()[:1] in (
-                "]",
-                "}",
-                ",",
-            )
+            mark, before, after = self._forms[found], text[at:begin].rstrip()[-1:], text[end : end + _NEAR].lstrip()[:1]
+            bare = before in (":", "[", ",") and after in ("]", "}", ",")
             parts += [text[at:begin], (f'"{mark}"' if bare and _NUMBER.fullmatch(found) else mark)]
             at = end
         return "".join((*parts, text[at:]))
 
 
-def _as_name(mark: re.Match[str]) -> str:
-    return re.sub(r"\W+", "_", mark[0]).strip("_")
+def _leaves(value: object) -> Iterator[str]:
+    """The strings and numbers in a value, as text."""
+    match value:
+        case str():
+            yield value
+        case int() | float() if not isinstance(value, bool):
+            yield msgspec.json.encode(value).decode()
+        case _Members():
+            for _, item in value:
+                yield from _leaves(item)
+        case list():
+            for item in value:
+                yield from _leaves(item)
+        case dict():
+            for item in value.values():
+                yield from _leaves(item)
+        case _:
+            pass
 
 
 _NEAR = 8
@@ -284,15 +246,12 @@ _NEAR = 8
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
-
 _any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
 
 
 def _json(text: str) -> Json:
     """The object or array, if the text is JSON of one; None otherwise."""
-    if text[:1] not in {"{", "["}:
-        return None
-    return decode_or(_any, text, None)
+    return decode_or(_any, text, None) if text[:1] in {"{", "["} else None
 
 
 # Redaction: rules that say which values are hidden in a journal, and their application.
@@ -385,6 +344,7 @@ class Redactor:
         self._read = read
         self._parameters = tools
         self._named = [(tool, argument) for tool, _, argument in (rule.partition(".") for rule in rules.arguments)]
+        self._plain_names = {_plainly(argument) for _, argument in self._named}
         self._patterns = [_finder(pattern) for pattern in rules.patterns]
         self._tools: dict[str, str] = {}
         self._asked = ""
@@ -396,17 +356,24 @@ class Redactor:
         """The redacted line as JSON; `about` is the effect or outcome that it holds."""
         if about is not None:
             self._learn(about)
-        tree: Json = msgspec.json.decode(msgspec.json.encode(_without_tokens(line)))
         # Requests contain example calls; real values come from outcomes.
         told = self._named and isinstance(line, OutcomeLine)
+        match line:
+            case OutcomeLine(outcome=Replied(reply=Reply(tokens=[_, *_]) as reply) as replied):
+                # The tokens have the secrets of the text in pieces.
+                line = replace(line, outcome=replace(replied, reply=replace(reply, tokens=())))
+            case _:
+                pass
+        tree: Json = msgspec.json.decode(msgspec.json.encode(line))
         for text in self._marks.texts(tree) if self._patterns or told else ():
             for find in self._patterns:
                 for secret in find(text):
                     self._marks.hide(secret)
-            for secret in self._written_out(text) if told else ():
-                self._marks.hide(secret)
-        hidden = self._marks.hidden(tree)
-        return msgspec.json.encode(hidden)
+            # Values of arguments that rules name, in JSON within a text: `… {"pin": 4711} …`.
+            for name, value in _inner_members(text) if told else ():
+                for secret in _leaves(value) if _plainly(name) in self._plain_names else ():
+                    self._marks.hide(secret)
+        return msgspec.json.encode(self._marks.hidden(tree))
 
     def _learn(self, about: Effect | Outcome) -> None:
         """Learn the secrets in an effect or an outcome."""
@@ -424,7 +391,7 @@ class Redactor:
                 if about.digest not in self._marks.digests:
                     shown = replace(call, arguments=str(self._marks.hidden(call.arguments)))
                     before = self._marks.digests.values()
-                    self._marks.replace(about.digest, question(shown, about.in_doubt, about.problem, before).digest)
+                    self._marks.digests[about.digest] = question(shown, about.in_doubt, about.problem, before).digest
             case Replied(reply=reply):
                 self._replied(reply)
             case Results(results=results):
@@ -433,11 +400,11 @@ class Redactor:
                     hide = tool in self._rules.results or "*" in self._rules.results
                     match result:
                         case Succeeded(text=text, value=value):
-                            self._leaves(tool, "", msgspec.json.decode(value), hide=hide)
+                            self._hide_leaves(tool, "", msgspec.json.decode(value), always=hide)
                             if hide:
                                 self._marks.hide(text)
                         case Unresolved(message=message) | Failed(message=message) | InDoubt(why=message):
-                            self._leaves(tool, "", message, hide=hide)
+                            self._hide_leaves(tool, "", message, always=hide)
                         case _:
                             pass
             case _:
@@ -458,43 +425,21 @@ class Redactor:
                 self._marks.hide_words(rest)
 
     def _called(self, tool: str, arguments: str) -> None:
-        given = members(arguments)
-        if given is None:
-            if self._about(tool) or self._rules.where:
-                self._marks.hide_words(arguments)
-            return
-        for name, value in given:
-            about = self._about(tool)
-            self._leaves(
-                tool, name, value, hide=name in about or (bool(about) and name not in self._parameters.get(tool, ()))
+        given, parameters = _members(arguments), self._parameters.get(tool)
+        # The arguments of this tool that rules name; for an unknown tool, all that rules name.
+        about = [argument for named, argument in self._named if parameters is None or named in {tool, "*"}]
+        if given is None and (about or self._rules.where):
+            self._marks.hide_words(arguments)
+        for name, value in given or ():
+            self._hide_leaves(
+                tool, name, value, always=name in about or (bool(about) and name not in (parameters or ()))
             )
 
-    def _about(self, tool: str) -> list[str]:
-        """The arguments of a tool that rules name; for an unknown tool, all that rules name."""
-        known = tool in self._parameters
-        return [argument for named, argument in self._named if not known or named in {tool, "*"}]
-
-    def _written_out(self, text: str) -> Iterator[str]:
-        """Values of arguments that rules name, in JSON within a text: `… {"pin": 4711} …`."""
-        names = {plainly(argument) for _, argument in self._named}
-        for name, value in _inner_members(text):
-            if plainly(name) in names:
-                yield from self._marks.leaves(value)
-
-    def _leaves(self, tool: str, argument: str, value: object, *, hide: bool) -> None:
-        for text in self._marks.leaves(value):
-            own = self._rules.where
-            if hide or (own is not None and own(Field(tool=tool, argument=argument, text=text))):
+    def _hide_leaves(self, tool: str, argument: str, value: object, *, always: bool) -> None:
+        own = self._rules.where
+        for text in _leaves(value):
+            if always or (own is not None and own(Field(tool=tool, argument=argument, text=text))):
                 self._marks.hide(text)
-
-
-def _without_tokens(line: Struct) -> Struct:
-    """The line without the tokens of a reply, which contain secrets of its text in pieces."""
-    match line:
-        case OutcomeLine(outcome=Replied(reply=Reply(tokens=[_, *_]) as reply) as replied):
-            return replace(line, outcome=replace(replied, reply=replace(reply, tokens=())))
-        case _:
-            return line
 
 
 def _mistakes(rules: Redact, tools: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
@@ -522,11 +467,7 @@ def _finder(pattern: str) -> Callable[[str], Iterable[str]]:
     try:
         compiled = re2.compile(pattern, options)
     except re2.error as error:
-        raise DefinitionError((f"redact: {pattern!r} is not a valid RE2 pattern: {_reason(error)}",)) from None
+        said = error.args[0] if error.args else ""
+        reason = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+        raise DefinitionError((f"redact: {pattern!r} is not a valid RE2 pattern: {reason}",)) from None
     return lambda text: (match.group() for match in compiled.finditer(text))
-
-
-def _reason(error: Exception) -> str:
-    """Why RE2 refused a pattern; its message is bytes."""
-    said = error.args[0] if error.args else ""
-    return said.decode(errors="replace") if isinstance(said, bytes) else str(said)

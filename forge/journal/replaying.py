@@ -7,7 +7,7 @@ from os import PathLike
 from typing import Literal, TypeVar, assert_never
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 from returns.result import Failure, Result, Success
 
 from forge.errors import JournalError, checked_options, explain, quantity
@@ -25,7 +25,7 @@ from stages.halt import Halt
 from stages.message import ToolCall, is_nudge
 from stages.offer import Offer
 from stages.pipeline import Stage
-from stages.schema import Check, Fits, Misfit, Problem
+from stages.schema import Check, Fits, Misfit
 from stages.schema.value import Json, dotted
 from stages.state import Awaiting, Completed, Done, Ending, Ready, State
 from stages.tokens import tokens_of
@@ -122,31 +122,6 @@ def _shown(value: Json, start: int) -> str | None:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
-# Followed: compares a journal's effects with those of a replay.
-
-
-class Followed:
-    """Compares each effect by what it adds to the previous one, which takes time linear in the journal."""
-
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
-        self._asked = journal.asked()
-        self._hidden = MARK if journal.header.redacted else None
-        self._number = 0
-        self._before = Request()
-
-    def differences(self, effect: Effect) -> tuple[Difference, ...]:
-        """How the run's next effect differs from the recorded one; empty after the end of the journal."""
-        number, self._number = self._number, self._number + 1
-        if number >= len(self._asked):
-            return ()
-        recorded, now = self._asked[number], shortened(effect, self._before)
-        self._before = effect.request if isinstance(effect, Send) else self._before
-        if recorded == now or not differences(recorded, now, self._hidden):
-            return ()
-        return differences(self._journal.effect(number), effect, self._hidden)
-
-
 # Moves: what a run does next, as a word and a sentence.
 
 MoveKind = Literal["runs", "asks", "sends", "corrects", "goes on", "ends", "halts", "offers"]
@@ -192,19 +167,17 @@ def offers(offered: Offer) -> Move:
 
 
 def _choice(tool: ToolSpec) -> str:
-    listed = {name: _listed_values(kind) for name, kind in tool.properties.items()}
-    limited = [f"{name}: {' or '.join(map(str, values))}" for name, values in listed.items() if values]
+    limited = []
+    for name, kind in tool.properties.items():
+        match msgspec.json.decode(kind):
+            case {"enum": [_, *_] as values}:
+                limited.append(f"{name}: {' or '.join(map(str, values))}")
+            case _:
+                pass
     return f"{tool.name} ({', '.join(limited)})" if limited else tool.name
 
 
-def _listed_values(kind: Raw) -> list[Json]:
-    schema: Json = msgspec.json.decode(kind)
-    values = schema.get("enum") if isinstance(schema, dict) else None
-    return values if isinstance(values, list) else []
-
-
 def ending(outcome: Ending) -> str:
-    """The outcome as a text."""
     match outcome:
         case Completed(tool=tool, value=value):
             return f"{tool} returned {bytes(value).decode()}"
@@ -294,16 +267,15 @@ def as_recorded(journal: Journal, workflow: Workflow) -> CompiledWorkflow:
 def _trusting(check: Check) -> Check:
     def judge(text: str, /) -> Fits | Misfit:
         judged = check(text)
-        if isinstance(judged, Misfit) and all(map(_hides_value, judged.problems)):
+        # A mark stands for a value, never for an unknown argument.
+        if isinstance(judged, Misfit) and all(
+            one.found.startswith('"') and MARK.search(one.found) and one.rule != "additionalProperties"
+            for one in judged.problems
+        ):
             return Fits(arguments=msgspec.json.encode(msgspec.json.decode(text)).decode())
         return judged
 
     return judge
-
-
-def _hides_value(problem: Problem) -> bool:
-    """Whether a mark explains the problem: it stands for a value, never for an unknown argument."""
-    return problem.found.startswith('"') and bool(MARK.search(problem.found)) and problem.rule != "additionalProperties"
 
 
 @checked_options
@@ -332,15 +304,21 @@ def steps(journal: Journal, turn: Stage) -> Iterator[Step]:
     step = Step(number=0, state=journal.header.state)
     agent, sequence = journal.header.workflow, (step.state.ledger.effects, 0)
     yield step
-    used, followed, recorded = 0, Followed(journal), len(journal.asked())
+    used, recorded, before = 0, journal.asked(), Request()
+    hidden = MARK if journal.header.redacted else None
     while True:
         step = step_after(step, advanced(turn, step.state), agent, sequence)
-        if step.halt is not None and used < recorded and (again := asking_again(step.state, step.halt)):
+        if step.halt is not None and used < len(recorded) and (again := asking_again(step.state, step.halt)):
             # The run was resumed here, and asked again.
             step = step_after(Step(number=step.number - 1, state=again), advanced(turn, again), agent, sequence)
         sequence = step.events[-1].sequence if step.events else sequence
         if isinstance(step.state.phase, Awaiting) and step.halt is None:
-            _refuse_another(journal, used, step, followed.differences(step.state.phase.effect))
+            effect = step.state.phase.effect
+            # Compared by what it adds to the previous one, which takes time linear in the journal.
+            now = shortened(effect, before)
+            before = effect.request if isinstance(effect, Send) else before
+            if used < len(recorded) and recorded[used] != now and differences(recorded[used], now, hidden):
+                _refuse_another(journal, used, step, effect)
         elif used < len(journal.entries) and (step.halt or isinstance(step.state.phase, Done)):
             entry = journal.entries[used]
             sentence = (
@@ -396,15 +374,14 @@ def step_after(
     return Step(number=number, state=state, events=tuple(told), outcome=outcome, halt=halt)
 
 
-def _refuse_another(journal: Journal, used: int, step: Step, found: tuple[Difference, ...]) -> None:
-    """DivergenceError if the state's effect is not the next one in the journal."""
-    phase = step.state.phase
-    if not found or not isinstance(phase, Awaiting):
-        return
+def _refuse_another(journal: Journal, used: int, step: Step, effect: Effect) -> None:
+    """DivergenceError if the state's effect differs from that one in the journal."""
     recorded, redacted = journal.effect(used), journal.header.redacted
+    if not (found := differences(recorded, effect, MARK if redacted else None)):
+        return
     which = f"effect {used + 1} ({effect_name(recorded)}) is not the recorded one"
-    another = type(recorded) is not type(phase.effect)
-    where = f" it is {effect_name(phase.effect)}" if another else f"\n{as_lines(found, ('recorded', 'now'))}"
+    another = type(recorded) is not type(effect)
+    where = f" it is {effect_name(effect)}" if another else f"\n{as_lines(found, ('recorded', 'now'))}"
     why = f"\nThe journal is redacted ({', '.join(redacted)}), which may be the reason." if redacted else ""
     raise DivergenceError(f"{which}:{where}{why}", used + 1, step, found)
 

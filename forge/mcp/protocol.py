@@ -201,7 +201,7 @@ _MESSAGE_LIMIT = 4 << 20
 """Default maximum bytes of a message; the rest of a longer one is read and dropped."""
 
 
-class ServerOptions(Options, frozen=True, kw_only=True):
+class _ServerOptions(Options, frozen=True, kw_only=True):
     """Options of both kinds of servers."""
 
     only: Sequence[str] | None = None
@@ -213,7 +213,7 @@ class ServerOptions(Options, frozen=True, kw_only=True):
     message_limit: Tokens = _MESSAGE_LIMIT
 
 
-class Stdio(ServerOptions, frozen=True):
+class Stdio(_ServerOptions, frozen=True):
     """A program that speaks MCP on standard input and output: a list of words, run without a shell.
 
     It gets PATH, HOME and a few more variables of this process's environment, and all of `env`.
@@ -240,7 +240,7 @@ class Stdio(ServerOptions, frozen=True):
         return tuple(self.env.values())
 
 
-class Http(ServerOptions, frozen=True):
+class Http(_ServerOptions, frozen=True):
     """A server at the address of its endpoint, such as `http://127.0.0.1:8000/mcp` (streamable HTTP).
 
     `headers` are sent with each request, for example a key. The other options are those of `Stdio`.

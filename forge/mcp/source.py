@@ -134,7 +134,7 @@ def _function(
 
 # McpTools: the tools of MCP servers, as long as the sessions are open.
 
-AnyTools = tuple[Tool[..., object], ...]
+_AnyTools = tuple[Tool[..., object], ...]
 
 _SERVER = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,23}")
 for _name in ("mcp", "client"):  # keep the SDK's log messages off the terminal if logging is not configured
@@ -159,14 +159,15 @@ class McpTools:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._serving: asyncio.Task[None] | None = None
         self._begun = threading.Event()
-        self._opened: Future[AnyTools] = Future()
-        self._thread = threading.Thread(target=self._run, name="forge-mcp", daemon=True)
+        self._opened: Future[_AnyTools] = Future()
+        # A thread of their own, so that a long message does not block other event loops.
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="forge-mcp", daemon=True)
 
     def __repr__(self) -> str:
         """The names of the servers."""
         return f"McpTools({', '.join(self._servers)})"
 
-    def __enter__(self) -> AnyTools:
+    def __enter__(self) -> _AnyTools:
         """Connect."""
         self._start()
         try:
@@ -181,7 +182,7 @@ class McpTools:
         """Disconnect."""
         self._close()
 
-    async def __aenter__(self) -> AnyTools:
+    async def __aenter__(self) -> _AnyTools:
         """Connect."""
         self._start()
         try:
@@ -194,7 +195,7 @@ class McpTools:
         """Disconnect."""
         await asyncio.to_thread(self._close)
 
-    def until_exit(self) -> AnyTools:
+    def until_exit(self) -> _AnyTools:
         """Connect, and disconnect when the program exits."""
         tools = self.__enter__()
         atexit.register(self._close)
@@ -213,10 +214,6 @@ class McpTools:
             with suppress(RuntimeError):  # it has ended by itself
                 self._loop.call_soon_threadsafe(serving.cancel)
         self._thread.join()
-
-    def _run(self) -> None:
-        """The thread of the sessions, so that a long message does not block other event loops."""
-        asyncio.run(self._serve())
 
     async def _serve(self) -> None:
         self._loop, self._serving = asyncio.get_running_loop(), asyncio.current_task()

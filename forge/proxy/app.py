@@ -60,19 +60,13 @@ def refuse_without_key(options: ProxyOptions) -> None:
 
 
 class App:
-    """The application. `routes` are by path without `/v1`; `below` by the prefix of a path.
+    """The application. `routes` are by path without `/v1`; one that ends in a slash is for all paths below it.
 
     `watch` is called with each finished request; it must return quickly.
     """
 
-    def __init__(
-        self,
-        routes: dict[str, Route],
-        below: dict[str, Route],
-        options: ProxyOptions,
-        watch: Callable[[Passage], None],
-    ) -> None:
-        self._routes, self._below, self._options, self._watch = routes, below, options, watch
+    def __init__(self, routes: dict[str, Route], options: ProxyOptions, watch: Callable[[Passage], None]) -> None:
+        self._routes, self._options, self._watch = routes, options, watch
         keyed = bool(options.api_key)
         self._reach = Reach(host=options.host, keyed=keyed, origins=options.origins, headers=_CORS_HEADERS)
 
@@ -80,14 +74,18 @@ class App:
         """Serve one request."""
         asked = Asked.of({**scope, "path": _path(scope["path"])})
         out = NotedOutlet(send, self._reach.cors(asked) if b"origin" in asked.headers else ())
-        route = self._route(asked.path)
+        above = (found for path, found in self._routes.items() if path.endswith("/") and asked.path.startswith(path))
+        route = self._routes.get(asked.path) or next(above, None)
         wire = _wire_of(route, asked)
 
         async def handle(leaving: Leaving) -> None:
             await self._handled(route, asked, receive, out, leaving)
 
+        # Only requests to endpoints, not health checks and metrics.
+        observed = Observed(Requested(method=asked.method, route=f"/v1{asked.path}", headers=asked.headers))
+        asks = route is not None and asked.method == "POST" and asked.method in route.handlers
         try:
-            with _observed(asked, route) as observed:
+            with observed if asks else nullcontext():
                 early = await attended(asked, handle, receive, out, fail=wire.encode_error, log=log)
                 out.notes.outcome = early or out.notes.outcome
                 observed.outcome = Answered(status=out.status, notes=out.notes)
@@ -129,24 +127,11 @@ class App:
             return None
         return RequestError(message="this server requires its API key, as a bearer token or in x-api-key", status=401)
 
-    def _route(self, path: str) -> Route | None:
-        found = self._routes.get(path)
-        if found is not None:
-            return found
-        return next((route for prefix, route in self._below.items() if path.startswith(prefix)), None)
-
-
-def _observed(asked: Asked, route: Route | None) -> Observed | nullcontext[Observed]:
-    """An observation of the request; only POST requests to endpoints are observed, not health checks and metrics."""
-    requested = Requested(method=asked.method, route=f"/v1{asked.path}", headers=asked.headers)
-    asks = route is not None and asked.method == "POST" and asked.method in route.handlers
-    return Observed(requested) if asks else nullcontext(Observed(requested))
-
 
 def _path(path: str) -> str:
     """The path as in the routes: without `/v1` and without a trailing slash."""
     trimmed = path.rstrip("/") or "/"
-    return trimmed[3:] if trimmed.startswith("/v1/") else trimmed
+    return trimmed.removeprefix("/v1") if trimmed.startswith("/v1/") else trimmed
 
 
 def _wire_of(route: Route | None, asked: Asked) -> ServerWire:

@@ -10,9 +10,6 @@ import socket
 import ssl
 from base64 import b64encode
 from collections import deque
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Protocol
 from urllib.parse import SplitResult, unquote, urlsplit
 
 import httpx
@@ -35,23 +32,13 @@ HELD = 256 * 1024
 """Bytes of a body that may be buffered before reading is paused."""
 
 
-class Pausable(Protocol):
-    """The part of a transport that an answer needs: reading paused and resumed."""
-
-    def pause_reading(self) -> None:
-        """Pause reading."""
-
-    def resume_reading(self) -> None:
-        """Resume reading."""
-
-
 class HttpAnswer:
     """An answer being received. `silence` is the maximum seconds without a byte, `total` the maximum in all.
 
     TransportError if it takes longer or is incomplete; `server` is named in it. Only one task may read it.
     """
 
-    def __init__(self, reading: Pausable, server: str, silence: float, total: float | None) -> None:
+    def __init__(self, reading: asyncio.ReadTransport, server: str, silence: float, total: float | None) -> None:
         self.status = 0
         self.headers: dict[str, str] = {}
         self.ended = False
@@ -192,7 +179,7 @@ class HttpAnswer:
 # A connection to a server, for one request at a time.
 
 
-class HttpConnection(asyncio.Protocol):
+class _HttpConnection(asyncio.Protocol):
     """A connection. `since` is the loop time at which its last answer ended; `key` is its caller's."""
 
     def __init__(self, server: str) -> None:
@@ -267,7 +254,7 @@ _CONNECT_TIMEOUT = 10.0
 _PORTS = {"http": 80, "https": 443}
 
 
-class Connector(Struct, frozen=True, kw_only=True):
+class _Connector(Struct, frozen=True, kw_only=True):
     """How to connect to a server. `proxy` is a forward proxy's address, empty for none.
 
     `tls` verifies the certificates of the server and the proxy.
@@ -296,7 +283,7 @@ class Connector(Struct, frozen=True, kw_only=True):
         pair = f"{unquote(at.username)}:{unquote(at.password or '')}".encode()
         return b"proxy-authorization: Basic " + b64encode(pair) + b"\r\n"
 
-    async def connect(self) -> HttpConnection:
+    async def connect(self) -> _HttpConnection:
         """A new connection. TransportError if there is none, or if it cannot be trusted."""
         try:
             async with asyncio.timeout(_CONNECT_TIMEOUT):
@@ -315,7 +302,7 @@ class Connector(Struct, frozen=True, kw_only=True):
     def _unreachable(self, why: str) -> TransportError:
         return TransportError(Fault(kind="unreachable", detail=f"cannot connect to {self.server}: {why}"))
 
-    async def _connected(self) -> HttpConnection:
+    async def _connected(self) -> _HttpConnection:
         server = urlsplit(self.server)
         connection = await self._opened(urlsplit(self.proxy) if self.proxy else server)
         if not (self.proxy and self.tunnelled):
@@ -328,15 +315,15 @@ class Connector(Struct, frozen=True, kw_only=True):
             raise
         return connection
 
-    async def _opened(self, at: SplitResult) -> HttpConnection:
+    async def _opened(self, at: SplitResult) -> _HttpConnection:
         loop = asyncio.get_running_loop()
         tls = (self.tls or True) if at.scheme == "https" else None
-        connection = HttpConnection(self.server)
+        connection = _HttpConnection(self.server)
         port = at.port or _PORTS[at.scheme]
         connection.transport, _ = await loop.create_connection(lambda: connection, at.hostname or "", port, ssl=tls)
         return connection
 
-    async def _tunnel(self, connection: HttpConnection, server: SplitResult) -> None:
+    async def _tunnel(self, connection: _HttpConnection, server: SplitResult) -> None:
         """Ask the forward proxy for a tunnel."""
         host = f"[{server.hostname}]" if ":" in (server.hostname or "") else server.hostname
         target = f"{host}:{server.port or _PORTS[server.scheme]}".encode()
@@ -369,8 +356,8 @@ class EndpointClient:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        self._connector = Connector(server=endpoint.root, proxy=endpoint.proxy, tls=endpoint.tls)
-        self._idle: deque[HttpConnection] = deque()
+        self._connector = _Connector(server=endpoint.root, proxy=endpoint.proxy, tls=endpoint.tls)
+        self._idle: deque[_HttpConnection] = deque()
         self._heads: dict[tuple[str, str, Headers], bytes] = {}
 
     async def ask(
@@ -398,7 +385,7 @@ class EndpointClient:
         connection.key = key
         return await self._asked(connection, request)
 
-    async def _asked(self, connection: HttpConnection, request: bytes) -> "OpenRequest":
+    async def _asked(self, connection: _HttpConnection, request: bytes) -> "OpenRequest":
         answer = connection.ask(request, self._endpoint.timeout, self._endpoint.total)
         opened = OpenRequest(answer, connection, self._idle)
         try:
@@ -413,7 +400,7 @@ class EndpointClient:
         while self._idle:
             self._idle.pop().close()
 
-    def _kept(self, key: str) -> HttpConnection | None:
+    def _kept(self, key: str) -> _HttpConnection | None:
         """The connection that this caller used last, if any; connections that were idle for too long are closed.
 
         Callers never share a connection: a duplicate answer from the server may arrive at any time, and would look like
@@ -458,7 +445,7 @@ class EndpointClient:
 class OpenRequest:
     """A request in progress. Closing it before its answer is complete closes the connection, so the server stops."""
 
-    def __init__(self, answer: HttpAnswer, connection: HttpConnection, idle: deque[HttpConnection]) -> None:
+    def __init__(self, answer: HttpAnswer, connection: _HttpConnection, idle: deque[_HttpConnection]) -> None:
         self.answer, self._connection, self._idle = answer, connection, idle
 
     def close(self) -> None:
@@ -477,13 +464,3 @@ class OpenRequest:
     async def __aexit__(self, *_: object) -> None:
         """The request is over."""
         self.close()
-
-
-@asynccontextmanager
-async def endpoint_client(endpoint: Endpoint) -> AsyncIterator[EndpointClient]:
-    """A client for the endpoint, closed at the end of the block."""
-    client = EndpointClient(endpoint)
-    try:
-        yield client
-    finally:
-        client.close()

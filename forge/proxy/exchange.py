@@ -179,7 +179,7 @@ def _opened(exchange: Exchange) -> Exchange:
     given, request, model, same = exchange.given, exchange.request, exchange.model, exchange.same
     if not request.tools or request.choice.mode == "none" or exchange.unmodelled:
         return exchange
-    judge = model.judges.of(request, exchange.policy)
+    judge = model.judges.of(request, exchange.policy, model.setup.mode)
     ledger = judge.applied.ledger(given.history)
     # The client's own body is sent without a stage, so it takes no call of the budget.
     budget = replace(ledger.budget, calls=model.max_retries + (0 if same else 1))

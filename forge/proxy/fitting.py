@@ -15,7 +15,6 @@ from stages.rules import Rules
 from stages.serialize import overhead
 from stages.tokens import STARTING_RATE
 from stages.wire.faults import Overflow
-from stages.wire.prompted import FORMS
 from stages.wire.sampling import DEFAULT_MAX_TOKENS
 from stages.wire.server.request import ServerRequest, as_sent, fields
 from stages.wire.target import Target
@@ -101,9 +100,7 @@ def _budget(request: ServerRequest, setup: Setup, tokens: int, rate: float | Non
     """
     wanted = request.sampling.max_tokens
     reply = min(DEFAULT_MAX_TOKENS if wanted is UNSET else wanted, tokens // 4)
-    beside = overhead(
-        Rules(tools=request.specs), Target(mode=setup.mode, wire=wire(setup.dialect), form=FORMS[setup.form])
-    )
+    beside = overhead(Rules(tools=request.specs), Target(mode=setup.mode, wire=wire(setup.dialect)))
     rate = rate or setup.tokens_per_character or STARTING_RATE
     meter = Meter(overhead=beside, tokens_per_character=rate)
     return ContextBudget(tokens=max(1, tokens - reply), threshold=_THRESHOLD, meter=meter)

@@ -154,17 +154,14 @@ class HttpUpstream:
 _CREDENTIALS = tuple(name.encode() for name in sorted(HEADERS))
 _count = msgspec.json.Decoder(AnthropicCount)
 
-CARRIED = frozenset({"anthropic-version", "anthropic-beta", "openai-organization", "openai-project", "openai-beta"})
+_CARRIED = ("anthropic-beta", "anthropic-version", "openai-beta", "openai-organization", "openai-project")
 """The client's headers that affect how a backend reads its body."""
-
-_CARRIED = {name.encode(): name for name in CARRIED}
 
 
 def forwarded_of(headers: Mapping[bytes, bytes], key: str) -> Forwarded:
     """The credential and the headers to forward."""
-    found = _CARRIED.keys() & headers.keys()
-    carried = sorted((_CARRIED[name], headers[name].decode("latin-1")) for name in found)
-    return Forwarded(key=key, headers=tuple(pair for pair in carried if pair[1]))
+    found = ((name, headers.get(name.encode(), b"").decode("latin-1")) for name in _CARRIED)
+    return Forwarded(key=key, headers=tuple(pair for pair in found if pair[1]))
 
 
 def credential_of(headers: Mapping[bytes, bytes]) -> str:

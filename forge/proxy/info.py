@@ -1,4 +1,4 @@
-"""The endpoints that do not call the model: models, health, metrics, usage, token counts."""
+"""The endpoints that do not call the model (models, health, metrics, usage, token counts), and all routes."""
 
 import asyncio
 import math
@@ -83,6 +83,21 @@ class Info:
             series.watch(gauge, lambda: service.slots.waiting)
         series.watch(series.working, lambda: service.slots.working)
 
+    def routes(self) -> dict[str, Route]:
+        """All endpoints of the proxy, by path without `/v1`."""
+        serve = self._service.serve
+        return {
+            **{wire.path: Route({"POST": partial(serve, wire)}, wire) for wire in (CHAT, MESSAGES, RESPONSES)},
+            "/messages/count_tokens": Route({"POST": self.count_tokens}, MESSAGES),
+            "/models": Route({"GET": self.models}),
+            "/models/": Route({"GET": self.model}),
+            "/health": Route({"GET": self.health, "HEAD": self.health}),
+            "/props": Route({"GET": self.props}),
+            "/metrics": Route({"GET": self.metrics}),
+            "/forge/health": Route({"GET": self.alive}),
+            "/forge/usage": Route({"GET": self.usage}),
+        }
+
     async def models(self, asked: Asked, out: NotedOutlet) -> None:
         """GET /v1/models, in Anthropic's form for Anthropic clients."""
         found = await self._models(asked)
@@ -158,6 +173,30 @@ class Info:
         told = {"current_usage_tokens": last.tokens, "context_window_tokens": window, **share}
         await _tell(out, {**told, "model": last.model, "observed_at": at})
 
+    async def count_tokens(self, asked: Asked, out: NotedOutlet) -> None:
+        """POST /v1/messages/count_tokens: by the backend's own tokenizer if it can be asked, otherwise estimated."""
+        connection, model = self.connection, self._service.model
+        request = decode_count_request(asked.body)
+        if isinstance(request, RequestError):
+            await out.refuse(MESSAGES, request)
+            return
+        if model.verbatim == request.protocol:
+            body = adapted(request, model.name, model.setup.dialect).body
+            post = Post(request=Request(), body=body, forwarded=self._service.forwarded_of(asked))
+            counted = await model.upstream.count(post)
+            if isinstance(counted, Refusal):
+                await out.answer(refusal_answer(MESSAGES, counted, same=True))
+                return
+            if counted is not None:
+                await _tell(out, {"input_tokens": counted})
+                return
+        model = model.asked_about(request)
+        written, size = counted_request(request, model.setup, model.name)
+        tokens = await connection.count(written.body) if connection.count else None
+        if tokens is None:
+            tokens = math.ceil(size * (connection.setup.tokens_per_character or STARTING_RATE))
+        await _tell(out, {"input_tokens": tokens})
+
     async def _got(self, path: str, asked: Asked) -> tuple[int, bytes]:
         """The backend's answer to a GET request; status 0 if there is none."""
         endpoint = self.connection.endpoint
@@ -188,53 +227,3 @@ def _limit(query: bytes) -> int:
         if name == b"limit" and value.isdigit():
             return max(1, int(value[:6]))
     return 1000
-
-
-# Token counts: by the backend's own tokenizer if it can be asked, otherwise estimated.
-
-
-async def count_tokens(service: Service, connection: Connection, asked: Asked, out: NotedOutlet) -> None:
-    """POST /v1/messages/count_tokens."""
-    request = decode_count_request(asked.body)
-    if isinstance(request, RequestError):
-        await out.refuse(MESSAGES, request)
-        return
-    if service.model.verbatim == request.protocol:
-        body = adapted(request, service.model.name, service.model.setup.dialect).body
-        post = Post(request=Request(), body=body, forwarded=service.forwarded_of(asked))
-        counted = await service.model.upstream.count(post)
-        if isinstance(counted, Refusal):
-            await out.answer(refusal_answer(MESSAGES, counted, same=True))
-            return
-        if counted is not None:
-            await _tell(out, {"input_tokens": counted})
-            return
-    model = service.model.asked_about(request)
-    written, size = counted_request(request, model.setup, model.name)
-    tokens = await connection.count(written.body) if connection.count else None
-    if tokens is None:
-        tokens = math.ceil(size * (connection.setup.tokens_per_character or STARTING_RATE))
-    await _tell(out, {"input_tokens": tokens})
-
-
-# The routes, without `/v1`.
-
-
-def routes_of(service: Service, info: Info) -> dict[str, Route]:
-    """The routes by path."""
-    served = {wire.path: Route({"POST": partial(service.serve, wire)}, wire) for wire in (CHAT, MESSAGES, RESPONSES)}
-    return {
-        **served,
-        "/messages/count_tokens": Route({"POST": partial(count_tokens, service, info.connection)}, MESSAGES),
-        "/models": Route({"GET": info.models}),
-        "/health": Route({"GET": info.health, "HEAD": info.health}),
-        "/props": Route({"GET": info.props}),
-        "/metrics": Route({"GET": info.metrics}),
-        "/forge/health": Route({"GET": info.alive}),
-        "/forge/usage": Route({"GET": info.usage}),
-    }
-
-
-def below_of(info: Info) -> dict[str, Route]:
-    """The routes by prefix of a path."""
-    return {"/models/": Route({"GET": info.model})}

@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache, partial
 import msgspec
 from msgspec.structs import replace
 
-from forge.proxy.policy import NO_POLICY, Applied, ModelPolicy, applied
+from forge.proxy.policy import Applied, ModelPolicy, applied
 from stages import Stage, enforce, on, pipeline, rescue, validate
 from stages.batch_selection import kept_calls
 from stages.effect import Execute
@@ -24,7 +24,6 @@ from stages.rules import Calls, Limits, Rules
 from stages.schema import Check, Fits, Misfit, checker, readable, unchecked
 from stages.state import Awaiting, State, Vetted
 from stages.tool import ToolSpec
-from stages.wire.prompted import FORMS, FormName
 from stages.wire.server.request import NO_PARAMETERS, ServerRequest
 from stages.wire.target import Mode, Target
 
@@ -86,27 +85,27 @@ def _hand_over(state: State, phase: Vetted) -> State:
 class ReplyJudges:
     """A cache of judges by tools; a schema is compiled when the first call of its tool is judged."""
 
-    def __init__(self, *, max_retries: int, search_text: bool, mode: Mode = "native", form: FormName = "json") -> None:
+    def __init__(self, *, max_retries: int, search_text: bool) -> None:
         self._kept: OrderedDict[tuple[object, ...], ReplyJudge] = OrderedDict()
-        self._max_retries, self._rescue, self._mode, self._form = max_retries, search_text, mode, form
+        self._max_retries, self._rescue = max_retries, search_text
         self._warn = lru_cache(_TOLD)(log.warning)
         """Logs each warning once."""
         self._openers = rescue.OPENERS if search_text else openers(())
 
-    def of(self, request: ServerRequest, policy: ModelPolicy = NO_POLICY) -> ReplyJudge:
-        """The judge for this request under that policy."""
+    def of(self, request: ServerRequest, policy: ModelPolicy, mode: Mode) -> ReplyJudge:
+        """The judge for this request under that policy, to a backend asked in that mode and form."""
         tools = tuple((spec.name, bytes(spec.parameters), spec.description) for spec in request.specs)
-        key = (policy, tools, request.choice.mode, request.choice.tools, request.parallel)
+        key = (policy, tools, request.choice.mode, request.choice.tools, request.parallel, mode)
         found = self._kept.get(key)
         if found is None:
-            found = self._kept[key] = self._made(request, policy)
+            found = self._kept[key] = self._made(request, policy, mode)
             if len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
         else:
             self._kept.move_to_end(key)
         return found
 
-    def _made(self, request: ServerRequest, policy: ModelPolicy) -> ReplyJudge:
+    def _made(self, request: ServerRequest, policy: ModelPolicy, mode: Mode) -> ReplyJudge:
         asked = Rules(
             tools=tuple(map(_readable, request.specs)),
             on_text="nudge" if request.choice.mode == "required" else "accept",
@@ -124,12 +123,12 @@ class ReplyJudges:
         rules = under.among(request.choice.tools)
         checks: dict[str, Check] = {spec.name: _LazyCheck(spec, self._warn) for spec in rules.tools}
         tools = toolset_of(rules.tools, checks)
-        in_text, form = self._mode != "native", FORMS[self._form]
-        judge = validate(rules, Target(mode=self._mode, form=form, families=lambda: self._openers), tools=tools)
+        judge = validate(rules, Target(mode=mode, families=lambda: self._openers), tools=tools)
         keep = partial(_judged_calls if under.guards else kept_calls, rules)
         allowing = enforce(*under.guards, on_violation=policy.calls.on_violation, keep=keep)
         judging = pipeline(judge, allowing, _hand_over)
-        reading = partial(reader, rules, in_text=in_text, families=lambda: self._openers, tools=tools, form=form)
+        in_text = mode != "native"
+        reading = partial(reader, rules, in_text=in_text, families=lambda: self._openers, tools=tools)
         return ReplyJudge(under, rules, judging, tools=tools, reading=reading, openers=self._openers)
 
     def _tell(self, absent: tuple[str, ...], request: ServerRequest) -> None:

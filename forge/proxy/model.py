@@ -31,7 +31,6 @@ class ToolFallback(Struct, kw_only=True):
     `words` identify the refusal, `refused` are the models that did; `always`: the backend is known to refuse all tools.
     """
 
-    judges: ReplyJudges
     words: tuple[str, ...]
     always: bool
     refused: dict[str, None] = field(default_factory=dict)
@@ -107,7 +106,7 @@ class Model(Struct, frozen=True, kw_only=True):
         if self.fallback is None or not request.tools or loses:
             return None
         setup = replace(self.setup, mode="prompted")
-        return replace(self, setup=setup, judges=self.fallback.judges, fallback=None)
+        return replace(self, setup=setup, fallback=None)
 
     def policy_for(self, request: ServerRequest) -> ModelPolicy:
         """The policy for this request's model: the configured one, the client's, or the server's."""

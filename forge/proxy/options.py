@@ -9,13 +9,6 @@ from forge.door.options import ACCESS, Flag, Listening, Port
 from forge.proxy.policy import Policy
 from stages.wire.server.decoding import BODY_LIMIT
 
-KEEP_ALIVE = 15.0
-"""Maximum seconds of silence in a stream: some clients give up after 120."""
-
-BEGIN_AFTER = 2.0
-"""Seconds to wait for the backend's status, so that a refusal keeps it; then the stream begins with a ping."""
-
-
 _RETRIES = Flag("maximum corrections per reply (default: %(default)s)", "N")
 _POLICY = Flag("TOML file with rules for sessions; reloaded on SIGHUP", "FILE")
 _SLOTS = Flag("maximum concurrent requests (default: as the server reports)", "N")

@@ -23,12 +23,9 @@ class _File(ModelPolicy, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
 def given_policy(given: Policy | Path | str) -> Policy:
     """The policy itself, or read from a file. ForgeError if the file cannot be read or is invalid."""
-    return given if isinstance(given, Policy) else read_policy(Path(given))
-
-
-def read_policy(path: Path) -> Policy:
-    """The policy in a file. ForgeError if it cannot be read or is not valid."""
-    return _policy(read_toml(path, _File, "policy", _SIZE_LIMIT), str(path))
+    if isinstance(given, Policy):
+        return given
+    return _policy(read_toml(Path(given), _File, "policy", _SIZE_LIMIT), str(given))
 
 
 def policy_from_toml(text: str, origin: str = "the policy") -> Policy:

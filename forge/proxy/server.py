@@ -1,26 +1,25 @@
 """ProxyServer: the proxy as an async context: it listens when the block begins, and has stopped when it ends."""
 
 import logging
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable
+from contextlib import AsyncExitStack, closing
 
 from msgspec.structs import replace
 
 from forge.backends import named
-from forge.connection import AnyBackend, Connection
+from forge.connection import AnyBackend, Endpoint
 from forge.door.listening import Server
 from forge.masking import Hidden
 from forge.observation import observe_with
 from forge.proxy.app import App, refuse_without_key
-from forge.proxy.endpoint_client import endpoint_client
+from forge.proxy.endpoint_client import EndpointClient
 from forge.proxy.fitting import GrowingContext
 from forge.proxy.http_upstream import HttpUpstream
-from forge.proxy.info import Info, below_of, count, routes_of
+from forge.proxy.info import Info, count
 from forge.proxy.judges import ReplyJudges
 from forge.proxy.model import VERBATIM, Model, ToolFallback
 from forge.proxy.options import ProxyOptions
 from forge.proxy.passage import Passage, summary_line
-from forge.proxy.policy import Policy
 from forge.proxy.policy_file import given_policy
 from forge.proxy.service import Service
 from forge.proxy.slots import Slots
@@ -57,12 +56,43 @@ class ProxyServer(Server):
         super().__init__(self._options)
 
     async def _application(self, opening: AsyncExitStack) -> App:
-        policy = given_policy(self._options.policy)
+        options, policy, series = self._options, given_policy(self._options.policy), Metrics()
         connection = await opening.enter_async_context(self._backend.connect())
-        app, self._service = await opening.enter_async_context(
-            _application(connection, self._options, policy, self._watch)
+        endpoint, setup = connection.endpoint, connection.setup
+        if endpoint is not None and options.backend_api_key:
+            endpoint = replace(endpoint, hidden=endpoint.hidden | Hidden((options.backend_api_key,)))
+            connection = replace(connection, endpoint=endpoint)
+        if setup.mode == "constrained":
+            setup = replace(setup, mode="native")  # under a constraint, a model could never answer in text
+        spoken = wire(setup.dialect)
+        client, served = None, None
+        if endpoint is not None:
+            client = opening.enter_context(closing(EndpointClient(endpoint)))
+            served = HttpUpstream(client, endpoint, spoken)
+        limit = endpoint.context_limit if endpoint else 0
+        model = Model(
+            setup=setup,
+            upstream=served or ConnectionUpstream(connection),
+            judges=ReplyJudges(max_retries=options.max_retries, search_text=options.rescue),
+            max_retries=options.max_retries,
+            verbatim=VERBATIM.get(spoken.name) if served and setup.mode == "native" else None,
+            name=endpoint.model if endpoint else "",
+            constrains=connection.setup.mode == "constrained",
+            policy=policy,
+            growing=GrowingContext(setup.context_tokens, limit) if limit else None,
+            count=connection.count,
+            endpoint=endpoint,
+            fallback=_fallback(endpoint) if endpoint is not None and setup.mode == "native" else None,
         )
-        return app
+        slots = options.slots or (endpoint.slots if endpoint else 0) or _SLOTS
+        self._service = Service(model, Slots(slots, options.queue, options.queue_timeout), options)
+        opening.callback(observe_with(series))
+
+        def over(passage: Passage) -> None:
+            count(series, passage)
+            self._watch(passage)
+
+        return App(Info(connection, client, self._service, series).routes(), options, over)
 
     def reload(self) -> None:
         """Read the policy file again, for new requests. ForgeError if it is invalid: the old policy stays in force."""
@@ -76,57 +106,8 @@ class ProxyServer(Server):
         return slots.working, slots.waiting
 
 
-@asynccontextmanager
-async def _application(
-    connection: Connection, options: ProxyOptions, policy: Policy, watch: Callable[[Passage], None]
-) -> AsyncIterator[tuple[App, Service]]:
-    """The application in front of that connection, and its service."""
-    endpoint, series = connection.endpoint, Metrics()
-    if endpoint is not None and options.backend_api_key:
-        endpoint = replace(endpoint, hidden=endpoint.hidden | Hidden((options.backend_api_key,)))
-        connection = replace(connection, endpoint=endpoint)
-    limit = endpoint.context_limit if endpoint else 0
-    setup = connection.setup
-    if setup.mode == "constrained":
-        setup = replace(setup, mode="native")  # under a constraint, a model could never answer in text
-    async with AsyncExitStack() as opened:
-        client = None if endpoint is None else await opened.enter_async_context(endpoint_client(endpoint))
-        spoken = wire(setup.dialect)
-        served = HttpUpstream(client, endpoint, spoken) if client is not None and endpoint is not None else None
-        model = Model(
-            setup=setup,
-            upstream=served or ConnectionUpstream(connection),
-            judges=ReplyJudges(
-                max_retries=options.max_retries, search_text=options.rescue, mode=setup.mode, form=setup.form
-            ),
-            max_retries=options.max_retries,
-            verbatim=VERBATIM.get(spoken.name) if served and setup.mode == "native" else None,
-            name=endpoint.model if endpoint else "",
-            constrains=connection.setup.mode == "constrained",
-            policy=policy,
-            growing=GrowingContext(setup.context_tokens, limit) if limit else None,
-            count=connection.count,
-            endpoint=endpoint,
-            fallback=_fallback(connection, options) if setup.mode == "native" else None,
-        )
-        has = endpoint.slots if endpoint else 0
-        slots = Slots(options.slots or has or _SLOTS, options.queue, options.queue_timeout)
-        service = Service(model, slots, options)
-        info = Info(connection, client, service, series)
-        opened.callback(observe_with(series))
-
-        def over(passage: Passage) -> None:
-            count(series, passage)
-            watch(passage)
-
-        yield App(routes_of(service, info), below_of(info), options, over), service
-
-
-def _fallback(connection: Connection, options: ProxyOptions) -> ToolFallback | None:
+def _fallback(endpoint: Endpoint) -> ToolFallback | None:
     """The fallback for a server that may refuse tools; None if it never does."""
-    endpoint = connection.endpoint
-    if endpoint is None or (endpoint.native_calls and not endpoint.tools_refused):
+    if endpoint.native_calls and not endpoint.tools_refused:
         return None
-    form = connection.setup.form
-    judges = ReplyJudges(max_retries=options.max_retries, search_text=options.rescue, mode="prompted", form=form)
-    return ToolFallback(judges=judges, words=endpoint.tools_refused, always=not endpoint.native_calls)
+    return ToolFallback(words=endpoint.tools_refused, always=not endpoint.native_calls)

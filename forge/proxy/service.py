@@ -14,12 +14,18 @@ from forge.proxy.app import NotedOutlet
 from forge.proxy.exchange import exchange_of
 from forge.proxy.http_upstream import credential_of, forwarded_of
 from forge.proxy.model import Model
-from forge.proxy.options import BEGIN_AFTER, KEEP_ALIVE, ProxyOptions
+from forge.proxy.options import ProxyOptions
 from forge.proxy.slots import FullError, Slots
 from forge.proxy.upstream import Forwarded
 from stages.wire.server.errors import RequestError
 from stages.wire.server.streams import Envelope
 from stages.wire.server_wires import ServerWire
+
+KEEP_ALIVE = 15.0
+"""Maximum seconds of silence in a stream: some clients give up after 120."""
+
+BEGIN_AFTER = 2.0
+"""Seconds to wait for the backend's status, so that a refusal keeps it; then the stream begins with a ping."""
 
 
 class Last(Struct, frozen=True):

@@ -9,7 +9,7 @@ from returns.result import Failure, Success
 
 from forge.proxy.exchange import Again, Exchange, ask
 from forge.proxy.judges import ReplyJudge
-from forge.proxy.tool_offer import in_plain_words
+from forge.proxy.shaping import in_plain_words
 from stages.deliver import deliver
 from stages.effect import Execute, Fault, RawCall, Replied, Reply
 from stages.message import History, Tool, ToolCall, call_id, is_nudge

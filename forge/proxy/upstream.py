@@ -108,42 +108,13 @@ class ConnectionUpstream:
             yield Heard(b"", (piece,))
 
 
-# Cutting a stream into server-sent events, each including the blank line that ends it.
+# Reading an answer event by event, whatever its content type says: events or a whole reply.
 
-EVENT_LIMIT = 16 * 1024 * 1024
+_EVENT_LIMIT = 16 * 1024 * 1024
 """Maximum bytes of one event: a server may send the whole reply in it."""
 
-
 _END = re.compile(rb"\n\r?\n")
-
-
-class EventCutter:
-    """Cuts chunks into events; lines may end in LF or CRLF."""
-
-    def __init__(self) -> None:
-        self._held = bytearray()
-
-    def cut(self, chunk: bytes) -> list[bytes]:
-        """The complete events. TransportError if one does not end."""
-        searched = max(0, len(self._held) - 2)
-        self._held += chunk
-        events: list[bytes] = []
-        start = 0
-        while end := _END.search(self._held, searched):
-            events.append(bytes(self._held[start : end.end()]))
-            start = searched = end.end()
-        del self._held[:start]
-        if len(self._held) > EVENT_LIMIT:
-            said = f"an event of the stream has more than {EVENT_LIMIT} bytes"
-            raise TransportError(Fault(kind="too_large", detail=said))
-        return events
-
-    def rest(self) -> bytes:
-        """The incomplete last event."""
-        return bytes(self._held)
-
-
-# Reading an answer event by event, whatever its content type says: events or a whole reply.
+"""The blank line that ends an event; lines may end in LF or CRLF."""
 
 _LINE = re.compile(rb"^(?:data)?:", re.MULTILINE)
 """The beginning of a line with data, or of a comment."""
@@ -153,7 +124,9 @@ class Hearing:
     """Chunks in, events out. An answer that begins with `{` is a whole reply, except for lines of JSON."""
 
     def __init__(self, wire: Wire) -> None:
-        self._wire, self._decoder, self._cutter = wire, wire.stream, EventCutter()
+        self._wire, self._decoder = wire, wire.stream
+        self._held = bytearray()
+        """The beginning of an event that has not ended."""
         self._whole: list[bytes] | None = None
         self._begun = self._ended = False
 
@@ -167,7 +140,7 @@ class Hearing:
             self._whole.append(chunk)
             return
         # No client is sent lines of JSON unchanged.
-        for raw in chunk.splitlines(keepends=True) if self._wire.json_lines else self._cutter.cut(chunk):
+        for raw in chunk.splitlines(keepends=True) if self._wire.json_lines else self._cut(chunk):
             yield self._heard(raw)
 
     def end(self) -> Iterable[Heard | Refusal]:
@@ -178,9 +151,23 @@ class Hearing:
             if isinstance(reply, Fault):
                 return [Refusal(reply, raw)]
             return [Heard(b"", (piece,)) for piece in reply_pieces(reply)]
-        last = self._heard(self._cutter.rest())
+        last = self._heard(bytes(self._held))
         pieces = (*last.pieces, *(() if self._ended else self._decoder.finish()))
         return [Heard(last.raw, pieces)] if last.raw or pieces else []
+
+    def _cut(self, chunk: bytes) -> list[bytes]:
+        searched = max(0, len(self._held) - 2)
+        self._held += chunk
+        events: list[bytes] = []
+        start = 0
+        while end := _END.search(self._held, searched):
+            events.append(bytes(self._held[start : end.end()]))
+            start = searched = end.end()
+        del self._held[:start]
+        if len(self._held) > _EVENT_LIMIT:
+            said = f"an event of the stream has more than {_EVENT_LIMIT} bytes"
+            raise TransportError(Fault(kind="too_large", detail=said))
+        return events
 
     def _heard(self, raw: bytes) -> Heard:
         """The event, without bytes that clients would ignore: those would hide what follows."""

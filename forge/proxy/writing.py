@@ -9,7 +9,6 @@ from stages import Stage, fold, on, pipeline, serialize
 from stages.effect import Request
 from stages.rules import Rules
 from stages.state import Folded, Prepared, State
-from stages.wire.prompted import FORMS
 from stages.wire.sampling import Sampling
 from stages.wire.server.request import ServerRequest
 from stages.wire.server.translation import call_fields, format_field, translated_sampling
@@ -49,7 +48,6 @@ def writing(request: ServerRequest, rules: Rules, setup: Setup, model: str) -> t
         model=model or setup.model or request.model,
         sampling=sampling,
         wire=spoken,
-        form=FORMS[setup.form],
         alternating=setup.alternating,
     )
     return fold(), _system_first, serialize(rules, target), _with_demands(request, rules, setup, sampling)

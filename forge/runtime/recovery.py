@@ -15,7 +15,7 @@ from forge.errors import JournalError, checked_options
 from forge.interpreters import Interpreter
 from forge.journal.file import continuing
 from forge.journal.records import Journal, Recorded, read_journal
-from forge.journal.replaying import Step, as_lines, changed_since, differences, states
+from forge.journal.replaying import as_lines, changed_since, differences, states
 from forge.outcome import Finished, Halted
 from forge.runtime.emitter import Emitter
 from forge.runtime.runs import Recording, driven, recorded
@@ -63,8 +63,12 @@ async def resume_journal(
         _log.warning("the workflow %s has changed since the run began: %s", workflow.name, where)
     with emitting(workflow, last.state, watching).working() as emitter:
         again = None if last.halt is None else asking_again(last.state, last.halt)
-        if again is None and (ended := _ended(last, emitter)):
-            return ended.map(workflow.typed)
+        if again is None and last.halt is not None:
+            return emitter.halted(Halted(halt=last.halt, state=last.state))
+        if isinstance(last.state.phase, Done):
+            outcome = last.state.phase.outcome
+            emitter.pass_on(events.RunFinished(outcome=outcome))
+            return Success(workflow.typed(Finished(outcome=outcome, state=last.state)))
         begins, into = again or last.state, Watching(**watching, journal=path)
         try:
             return await _without_model(workflow, begins, journal, path, watching=into, emitter=emitter)
@@ -72,7 +76,13 @@ async def resume_journal(
             begins, written = needed.state, _unanswered(read_journal(path))
 
         async def ready(connection: Connection) -> tuple[State, Recording]:
-            _refuse_another(written, connection.setup, path)
+            if found := differences(_of_requests(written.header.setup), _of_requests(connection.setup)):
+                raise JournalError(
+                    f"{path} was recorded with another model or other settings:\n"
+                    f"{as_lines(found, ('recorded', 'now'))}\n"
+                    "Resume it with those that were recorded; to continue with others, take the last state of "
+                    "forge.journal.states and call forge.resume (docs/tools.md)"
+                )
             return begins, lambda interpret: continuing(interpret, path, written)
 
         return await driven(workflow, begins, backend=backend, watching=into, emitter=emitter, ready=ready)
@@ -118,27 +128,6 @@ def _unanswered(journal: Journal) -> Journal:
     if journal.pending is None and isinstance(last, Undelivered | Unanswered):
         return replace(journal, entries=journal.entries[:-1], pending=journal.entries[-1].effect)
     return journal
-
-
-def _ended(last: Step, emitter: Emitter) -> Result[Finished, Halted] | None:
-    """The end of a run that had already ended, told; None for any other."""
-    if last.halt is not None:
-        return emitter.halted(Halted(halt=last.halt, state=last.state))
-    phase = last.state.phase
-    if not isinstance(phase, Done):
-        return None
-    emitter.pass_on(events.RunFinished(outcome=phase.outcome))
-    return Success(Finished(outcome=phase.outcome, state=last.state))
-
-
-def _refuse_another(journal: Journal, setup: Setup, path: str | Path) -> None:
-    """JournalError if the run was recorded with another model, mode or context: its next request would not fit."""
-    if found := differences(_of_requests(journal.header.setup), _of_requests(setup)):
-        raise JournalError(
-            f"{path} was recorded with another model or other settings:\n{as_lines(found, ('recorded', 'now'))}\n"
-            "Resume it with those that were recorded; to continue with others, take the last state of "
-            "forge.journal.states and call forge.resume (docs/tools.md)"
-        )
 
 
 def _of_requests(setup: Setup) -> Setup:

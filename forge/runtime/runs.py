@@ -28,7 +28,7 @@ from stages.halt import BackendFailed
 from stages.message import History, ToolCall
 from stages.saved import current
 from stages.schema import Misfit
-from stages.state import Awaiting, Batch, Edited, Executed, Memo, Ready, State, Vetted
+from stages.state import Awaiting, Edited, Executed, Memo, Ready, State, Vetted
 
 # Saved states, checked before a workflow resumes from them.
 
@@ -77,7 +77,12 @@ def _problems(workflow: Workflow, state: State) -> Iterator[str]:
         yield from _misfits(workflow, call)
     match phase:
         case Awaiting(effect=Execute(calls=calls), batch=batch):
-            yield from _unfounded(workflow, calls, batch, left)
+            for call in calls:
+                spec = workflow.rules.tool(call.name)
+                if call not in left:
+                    yield f"it runs a call of {call.name} that is not waiting"
+                elif spec is not None and spec.approval and call.id not in batch.approved:
+                    yield f"it runs {call.name} without the approval that it needs"
         case Awaiting(effect=Ask() as ask) | Edited(ask=ask):
             if ask.call not in left:
                 yield f"it asks about a call of {ask.call.name} that is not waiting for an answer"
@@ -99,18 +104,6 @@ def _misfits(workflow: Workflow, call: ToolCall) -> Iterator[str]:
     if isinstance(fits, Misfit):
         wrong = "; ".join(f"{p.path or 'arguments'}: expected {p.expected}, got {p.found}" for p in fits.problems)
         yield f"the arguments of its call of {call.name} do not fit the tool: {wrong}"
-
-
-def _unfounded(
-    workflow: Workflow, calls: tuple[ToolCall, ...], batch: Batch, left: tuple[ToolCall, ...]
-) -> Iterator[str]:
-    """What is wrong with calls that are about to run."""
-    for call in calls:
-        spec = workflow.rules.tool(call.name)
-        if call not in left:
-            yield f"it runs a call of {call.name} that is not waiting"
-        elif spec is not None and spec.approval and call.id not in batch.approved:
-            yield f"it runs {call.name} without the approval that it needs"
 
 
 # Run a workflow on a backend: async, sync, from a saved state, or with exceptions.
@@ -256,19 +249,11 @@ def _journaled(
     from forge.journal.records import Header  # noqa: PLC0415
     from forge.journal.redaction import Redactor  # noqa: PLC0415
 
-    hidden = redact.kinds() if redact else ()
-    # A redacted run is never resumed, and its definition may contain what is hidden.
-    definition = {} if redact else definition_of(workflow)
-    header = Header(
-        workflow=workflow.name,
-        state=state,
-        setup=connection.setup,
-        redacted=hidden,
-        definition=definition,
-    )
+    header = Header(workflow=workflow.name, state=state, setup=connection.setup)
     if redact is None:
-        return recording(interpret, journal, header)
-    compiled = workflow.compiled
+        return recording(interpret, journal, replace(header, definition=definition_of(workflow)))
+    # A redacted run is never resumed, and its definition may contain what is hidden.
+    header, compiled = replace(header, redacted=redact.kinds()), workflow.compiled
     redactor = Redactor(redact, reading(compiled, connection.setup), compiled.tools.parameters)
     return recording(interpret, journal, header, redactor)
 

@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, TypedDict
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from forge import observation
@@ -31,7 +30,7 @@ from forge.runtime.questions import asking
 from forge.workflow.turn import reading
 from forge.workflow.workflow import Workflow
 from stages import events
-from stages.effect import Effect, Execute, Outcome, Replied, Results, Send, Undelivered
+from stages.effect import Execute, Replied, Results, Send, Undelivered
 from stages.halt import OutcomeUnknown, ToolsFailing
 from stages.message import History, Message, ToolCall
 from stages.rules import Rules
@@ -227,7 +226,10 @@ def interpreting(
     if observation.observing():
         writer = _writer(workflow, connection, watching.get("redact"))
         send = _observed(send, connection, writer, streamed=on_chunk is not None)
-        around = partial(_tool_observed, writer)
+
+        def around(call: ToolCall, spec: ToolSpec) -> observation.Observed:
+            return observation.Observed(observation.ToolCalled(call=call, spec=spec, writer=writer))
+
     run = partial(workflow.execute, heard=heard, raised=raised, ask=watching.get("ask"), journal=path, around=around)
     execute = _hearing(run, workflow.rules, watching.get("hear"))
     return interpreter(send, execute, asking(watching.get("ask") or nobody))
@@ -255,30 +257,22 @@ def _observed(send: Sender, connection: Connection, writer: observation.Writer, 
     return observed_send
 
 
-def _tool_observed(writer: observation.Writer, call: ToolCall, spec: ToolSpec) -> observation.Observed:
-    return observation.Observed(observation.ToolCalled(call=call, spec=spec, writer=writer))
-
-
 def _writer(workflow: Workflow, connection: Connection, own: "Redact | None") -> observation.Writer:
     """What writes parts of the run for who observes it, with what the run hides, and what they hide themselves."""
     made: list[observation.Write] = []
 
     def writer(more: "Redact | None") -> observation.Write:
-        if not made:
-            made.append(_written_plainly if own is None and more is None else redactor(more))
+        if not made and own is None and more is None:
+            made.append(lambda line, _: msgspec.json.encode(line))
+        elif not made:
+            from forge.journal.redaction import Redactor, both  # noqa: PLC0415 - most runs hide nothing
+
+            parameters = workflow.compiled.tools.parameters
+            rules, read = both(own, more, parameters), reading(workflow.compiled, connection.setup)
+            made.append(Redactor(rules, read, parameters).written)
         return made[0]
 
-    def redactor(more: "Redact | None") -> observation.Write:
-        from forge.journal.redaction import Redactor, both  # noqa: PLC0415 - most runs hide nothing
-
-        parameters = workflow.compiled.tools.parameters
-        return Redactor(both(own, more, parameters), reading(workflow.compiled, connection.setup), parameters).written
-
     return writer
-
-
-def _written_plainly(line: Struct, _: Effect | Outcome | None) -> bytes:
-    return msgspec.json.encode(line)
 
 
 def _chunks(own: OnChunk | None, emitter: Emitter) -> OnChunk | None:

@@ -1,21 +1,4 @@
-"""The HTTP API: every request and response as a struct. Pure; docs/served.md has the routes as a table.
-
-    POST   /v1/runs                   StartRun → Run: 202 at once with `background`, else 200 once the run has ended
-                                      or waits for a person (202 if the server stops first); with `stream`, its events
-    GET    /v1/runs                   ?state=&workflow=&conversation=&limit=&cursor= → Page, newest first
-    GET    /v1/runs/{id}              Run
-    GET    /v1/runs/{id}/events       text/event-stream, see below; Last-Event-ID or ?after= continues after that one
-    GET    /v1/runs/{id}/journal      application/jsonl, for `forge replay`, `bisect` and `ablate`
-    POST   /v1/runs/{id}/answers      Answer → 202 Run; 201 Run of the following run, for an InputAnswer
-    POST   /v1/runs/{id}/cancel       202 Run
-    POST   /v1/runs/{id}/retry        202 Run
-    POST   /v1/runs/{id}/messages     Steer → 202 Steering
-    DELETE /v1/runs/{id}              204; only for a run that has ended
-    GET    /v1/workflows              WorkflowList
-    GET    /healthz /readyz           Health; no key needed
-    GET    /metrics                   Prometheus text
-    GET    /openapi.json              OpenAPI 3.1; no key needed
-    GET    / /page/…                  the page; no key needed
+"""The HTTP API: every request and response as a struct. `forge.serve.openapi` has the routes. Pure.
 
 Every error is a Problem (application/problem+json). With a key file, requests need `Authorization: Bearer KEY`; a key
 has scopes (`read`, `run`, `answer`, `metrics`, `admin`) and sees only its owner's runs, unless it has `admin`.

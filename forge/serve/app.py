@@ -29,7 +29,7 @@ from forge.observation import Answered, Observed, Requested
 from forge.serve import api
 from forge.serve.following import Following, Followings, Reading, Sequence
 from forge.serve.keys import ANYONE, KeyFile, Principal
-from forge.serve.openapi import OPERATIONS, Operation, OperationId, document
+from forge.serve.openapi import OPERATIONS, Operation, document
 from forge.serve.options import ServeOptions
 from forge.serve.problems import ProblemError, of_door, of_forge, problem_answer, read
 from forge.serve.views import journal_view, run_view, workflow_view
@@ -71,7 +71,7 @@ _PLACE = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})")
 _IDEMPOTENCY_KEY = re.compile(r'"?[\x21\x23-\x7e ]{1,200}"?')
 
 _start, _answer = msgspec.json.Decoder(api.StartRun), msgspec.json.Decoder[api.Answer](api.Answer)
-_steer = msgspec.json.Decoder(api.Steer)
+_steer, _object = msgspec.json.Decoder(api.Steer), msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class Incoming(Struct, frozen=True):
@@ -140,7 +140,7 @@ class App:
         self._rates, self._prometheus, self._streams = Rates(options.rate), metrics, 0
         metrics.watch(metrics.streams, lambda: self._streams)
         self._document = document(VERSION)
-        self._handlers: Mapping[OperationId, Handler] = {
+        self._handlers: Mapping[str, Handler] = {
             "startRun": self._start_run,
             "listRuns": self._list_runs,
             "getRun": self._get_run,
@@ -189,7 +189,7 @@ class App:
                 await out.answer(problem_answer(away.problem, away.headers), _PROBLEM)
 
         try:
-            await attended(asked, handle, receive, out, fail=_failed, log=log)
+            await attended(asked, handle, receive, out, fail=lambda error: problem_answer(of_door(error)), log=log)
         finally:
             where = found.path if isinstance(found, Operation) else "other"
             self._prometheus.requests.labels(where, str(out.status)).inc()
@@ -520,10 +520,6 @@ def _refuse_broken(followed: Following) -> None:
         raise ProblemError("internal", detail, run=followed.id)
 
 
-def _failed(error: RequestError) -> WireAnswer:
-    return problem_answer(of_door(error))
-
-
 def _is_json(kind: str) -> bool:
     name = kind.partition(";")[0].strip().lower()
     return not name or name == _JSON or name.endswith("+json")
@@ -545,21 +541,13 @@ def _outcome(said: api.ApproveAnswer | api.EditAnswer | api.RejectAnswer | api.S
         case api.ApproveAnswer(digest=digest):
             return Approved(digest=digest)
         case api.EditAnswer(digest=digest, arguments=arguments):
-            read_arguments(arguments)
+            try:
+                read(_object, arguments.encode())
+            except ProblemError as error:
+                detail = f"arguments must be a JSON object, as text: {error}"
+                raise ProblemError("wrong-field", detail, field="arguments") from None
             return Approved(digest=digest, edited=arguments)
         case api.RejectAnswer(digest=digest, reason=reason):
             return Rejected(digest=digest, reason=reason or "a person said no")
         case api.SettleAnswer(digest=digest, happened=happened, result=result):
             return Settled(digest=digest, happened=happened, result=result)
-
-
-_object = msgspec.json.Decoder(dict[str, msgspec.Raw])
-
-
-def read_arguments(text: str) -> None:
-    """Raise ProblemError unless the text is a JSON object."""
-    try:
-        read(_object, text.encode())
-    except ProblemError as error:
-        detail = f"arguments must be a JSON object, as text: {error}"
-        raise ProblemError("wrong-field", detail, field="arguments") from None

@@ -61,9 +61,9 @@ class Following:
         """The run has ended and all its events are here, or it cannot be followed any further (`problem`)."""
         self.problem: Exception | None = None
         self.changed = asyncio.Event()
-        self.dirty = True
         self.reader: EventReader | None = None
         self.head: tuple[str, int] | None = None
+        """The progress of the segment being read when it was last looked at; None: read it again."""
         self.status: tuple[str, str] | None = None
         """Its last segment, and the segment's status when `run` was read."""
 
@@ -113,7 +113,7 @@ class Followings:
     """The runs being followed. When `closing` is set, the server is stopping and readers are disconnected."""
 
     def __init__(self, closing: asyncio.Event) -> None:
-        self._runs: Runs | None = None
+        self._runs: Runs  # since watching()
         self._followed: dict[str, Following] = {}
         self._within: dict[str, str] = {}
         """The outer run of each agent's run, while that is in progress."""
@@ -146,7 +146,7 @@ class Followings:
             if followed is not None:
                 if isinstance(stamped.event, TurnStarted | ModelFailed | RunHalted):
                     followed.discard(stamped.sequence[0])  # those of a reply wait for its record
-                followed.dirty = True
+                followed.head = None
                 self._look.set()
 
     def _keep(self, run: str, sequence: Sequence, event: bytes) -> None:
@@ -162,7 +162,7 @@ class Followings:
     async def watching(self, runs: Runs) -> AsyncIterator[None]:
         """Poll the runs while the context is open."""
         self._runs = runs
-        task = asyncio.create_task(self._watch(runs))
+        task = asyncio.create_task(self._watch())
         try:
             yield
         finally:
@@ -174,12 +174,11 @@ class Followings:
         """Follow the run while the context is open. RunError if its workflow has changed."""
         followed = self._followed.get(run.id)
         if followed is None:
-            assert self._runs is not None, "it is not watching"  # noqa: S101 - the server enters watching() first
             reader = await self._runs.reader(run.id, workflow)
             followed = self._followed.setdefault(run.id, Following(run, self._live.get(run.id, ())))
             followed.reader = followed.reader or reader
         elif followed.over and followed.problem is None:  # read again, because a retry may have continued it
-            followed.over, followed.dirty, followed.status = False, True, None
+            followed.over, followed.head, followed.status = False, None, None
         followed.readers += 1
         followed.joined += 1
         self._look.set()
@@ -190,40 +189,40 @@ class Followings:
             if not followed.readers:
                 self._followed.pop(run.id, None)
 
-    async def _watch(self, runs: Runs) -> None:
+    async def _watch(self) -> None:
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_POLL if self._followed else None):
                     await self._look.wait()
             self._look.clear()
             try:
-                await self._look_at(runs)
+                await self._look_at()
             except Exception as error:  # noqa: BLE001 - the database may be unavailable for a while
                 _log.warning("cannot query the database of runs: %s", str(error).partition("\n")[0])
                 await asyncio.sleep(_POLL)
 
-    async def _look_at(self, runs: Runs) -> None:
+    async def _look_at(self) -> None:
         followed = {one.reader.segment: one for one in self._followed.values() if one.reader and not one.over}
         if not followed:
             return
-        heads = await runs.heads(list(followed))
+        heads = await self._runs.heads(list(followed))
         changed = [
             (one, (segment, heads[segment][0]))
             for segment, one in followed.items()
-            if segment in heads and (one.dirty or heads[segment] != one.head)
+            if segment in heads and heads[segment] != one.head
         ]
         for segment, one in followed.items():
-            one.dirty, one.head = False, heads.get(segment)
-        await asyncio.gather(*(self._refresh(runs, one, status) for one, status in changed))
+            one.head = heads.get(segment)
+        await asyncio.gather(*(self._refresh(one, status) for one, status in changed))
         for one in (one for segment, one in followed.items() if segment not in heads):
             one.end(RunError(f"the run {one.id} was deleted", "unknown"))
 
-    async def _refresh(self, runs: Runs, one: Following, status: tuple[str, str]) -> None:
+    async def _refresh(self, one: Following, status: tuple[str, str]) -> None:
         joined = one.joined
         try:
             async with self._reading:
                 # The state before the events, so that the end is told after all of them.
-                run = one.run if one.status == status else await runs.get(one.id)
+                run = one.run if one.status == status else await self._runs.get(one.id)
                 assert one.reader is not None  # noqa: S101 - see _look_at
                 one.add(await one.reader.more())
         except Exception as error:  # noqa: BLE001 - only this run's readers are affected
@@ -234,7 +233,7 @@ class Followings:
             one.states += 1
         one.run, one.over = run, run.over and one.reader.over
         if one.over and joined != one.joined:  # read again for who joined meanwhile, perhaps after a retry
-            one.over, one.dirty, one.status = False, True, None
+            one.over, one.head, one.status = False, None, None
             self._look.set()
         one.wake()
 

@@ -96,10 +96,10 @@ class KeyFile:
         except (OSError, UnicodeError) as error:
             said = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
             raise ForgeError(f"cannot read the key file {self._path}: {said}") from None
-        return parsed(text, str(self._path)), stamp
+        return _parsed(text, str(self._path)), stamp
 
 
-def parsed(text: str, name: str) -> Mapping[str, Principal]:
+def _parsed(text: str, name: str) -> Mapping[str, Principal]:
     """The callers by the hash of their key. ForgeError for an invalid line."""
     found: dict[str, Principal] = {}
     for number, line in enumerate(text.splitlines(), start=1):

@@ -20,25 +20,6 @@ class Parameter(Struct, frozen=True, kw_only=True):
     schema: Mapping[str, object] = msgspec.field(default_factory=lambda: {"type": "string"})
 
 
-OperationId = Literal[
-    "startRun",
-    "listRuns",
-    "getRun",
-    "readEvents",
-    "exportJournal",
-    "answerRun",
-    "cancelRun",
-    "retryRun",
-    "steerRun",
-    "deleteRun",
-    "listWorkflows",
-    "live",
-    "ready",
-    "metrics",
-    "openapi",
-]
-
-
 class Operation(Struct, frozen=True, kw_only=True):
     """A method of a path.
 
@@ -46,7 +27,7 @@ class Operation(Struct, frozen=True, kw_only=True):
     of each success response, by status; None: no body. `problems`: errors specific to this operation.
     """
 
-    id: OperationId
+    id: str
     method: Literal["GET", "POST", "DELETE"]
     path: str
     about: str

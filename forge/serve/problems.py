@@ -63,14 +63,6 @@ _OF_RUNS: dict[str, ProblemKind] = {
     "wrong-cursor": "wrong-field",
 }
 
-_OF_STATUS: dict[int, ProblemKind] = {
-    401: "unauthorized",
-    403: "forbidden",
-    413: "too-large",
-    429: "too-many",
-    503: "unavailable",
-}
-
 _URN = "urn:forge:problem:"
 
 
@@ -97,8 +89,8 @@ def problem_answer(error: Problem, headers: tuple[tuple[str, str], ...] = ()) ->
 
 
 def of_door(error: RequestError) -> Problem:
-    """The problem for a request that the HTTP layer refused."""
-    return problem(_OF_STATUS.get(error.status, "internal"), error.message)
+    """The problem for a request that the HTTP layer gave up: it failed, or the server is stopping."""
+    return problem("unavailable" if error.status == 503 else "internal", error.message)
 
 
 def of_forge(error: ForgeError, run: str = "") -> Problem:

@@ -40,10 +40,7 @@ class RunServer(Server):
         answer_within: float = 7 * 86400.0,
         rhythm: Rhythm = Rhythm(),  # noqa: B008 - frozen
     ) -> None:
-        self._workflows = all_of(workflows)
-        self._database, self._backend, self._options = database, backend, options or ServeOptions()
-        self._concurrency, self._slots, self._per_minute = concurrency, slots, per_minute
-        self._answer_within, self._rhythm = answer_within, rhythm
+        self._workflows, self._options = all_of(workflows), options or ServeOptions()
         if not (is_loopback(self._options.host) or self._options.keys):
             raise ForgeError(
                 f"{self._options.host} can be reached from other machines, and anybody there could start runs. Create "
@@ -51,22 +48,21 @@ class RunServer(Server):
             )
         super().__init__(self._options)
         self._followings = Followings(self._stopping)
+        self._worker = durable.worker(
+            self._workflows,
+            database=database,
+            backend=backend,
+            concurrency=concurrency,
+            slots=slots,
+            per_minute=per_minute,
+            answer_within=answer_within,
+            rhythm=rhythm,
+            drain=self._options.grace,
+            on_event=self._followings.heard,
+        )
 
     async def _application(self, opening: AsyncExitStack) -> App:
-        self.runs: Runs = await opening.enter_async_context(
-            durable.worker(
-                self._workflows,
-                database=self._database,
-                backend=self._backend,
-                concurrency=self._concurrency,
-                slots=self._slots,
-                per_minute=self._per_minute,
-                answer_within=self._answer_within,
-                rhythm=self._rhythm,
-                drain=self._options.grace,
-                on_event=self._followings.heard,
-            )
-        )
+        self.runs: Runs = await opening.enter_async_context(self._worker)
         await opening.enter_async_context(self._followings.watching(self.runs))
         served = {workflow_of(one).name: one for one in self._workflows}
         metrics = Metrics()

@@ -43,10 +43,11 @@ _MODELS = 64
 
 
 class _Operation:
-    """A span that is the current one until it ends."""
+    """A span that is the current one until it ends. With `measured`, its duration is recorded with these attributes."""
 
-    def __init__(self, span: Span) -> None:
-        self.span = span
+    def __init__(self, span: Span, seen: "Tracing", measured: Attributes | None = None) -> None:
+        self.span, self._seen, self._measured = span, seen, measured or {}
+        self._began = time.monotonic()
         self._token = context.attach(trace.set_span_in_context(span))
 
     @property
@@ -61,24 +62,32 @@ class _Operation:
 
     def end(self, outcome: object) -> None:
         """It is over."""
-        context.detach(self._token)
-        if kind := _failure(outcome):
-            self.span.set_attribute(names.ERROR_TYPE, kind)
-            self.span.set_status(Status(StatusCode.ERROR))  # no description: error messages may quote private content
-        self.span.end()
+        took, failed = time.monotonic() - self._began, _failure(outcome)
+        try:
+            self._describe(outcome)
+            if self._measured:
+                measured = {**self._measured, names.ERROR_TYPE: failed} if failed else self._measured
+                self._seen.durations.record(took, measured)
+        finally:
+            context.detach(self._token)
+            if failed:
+                self.span.set_attribute(names.ERROR_TYPE, failed)
+                self.span.set_status(Status(StatusCode.ERROR))  # no description: messages may quote private content
+            self.span.end()
+
+    def _describe(self, outcome: object) -> None:
+        """Set the attributes that tell how it ended."""
 
 
 class _Run(_Operation):
     """A run. `chat` is its model call in progress."""
 
-    def __init__(self, span: Span, seen: "Tracing", what: RunBegins) -> None:
-        super().__init__(span)
-        self._seen, self._what, self._before = seen, what, _run.set(self)
-        self._began = time.monotonic()
+    def __init__(self, span: Span, seen: "Tracing", measured: Attributes) -> None:
+        super().__init__(span, seen, measured)
+        self._before = _run.set(self)
         self.chat: _Chat | None = None
 
-    def end(self, outcome: object) -> None:
-        """The run, or this segment of it, has ended."""
+    def _describe(self, outcome: object) -> None:
         _run.reset(self._before)
         match outcome:
             case events.RunFinished(outcome=ending):
@@ -89,9 +98,6 @@ class _Run(_Operation):
                 self.span.set_attribute(names.RUN_OUTCOME, "continued")
             case _:
                 self.span.set_attribute(names.RUN_OUTCOME, "failed")
-        kind, name = _of_run(self._what)
-        self._seen.duration(time.monotonic() - self._began, {names.OPERATION: kind, **name}, outcome)
-        super().end(outcome)
 
 
 _PASSED_OVER = frozenset(
@@ -106,9 +112,8 @@ class _Chat(_Operation):
     """A model call."""
 
     def __init__(self, span: Span, seen: "Tracing", what: ModelAsked, measured: Attributes) -> None:
-        super().__init__(span)
-        self._seen, self._what, self._measured = seen, what, measured
-        self._began = time.monotonic()
+        super().__init__(span, seen, measured)
+        self._what = what
         self._first: float | None = None
         self.run = _run.get()
         if self.run is not None:
@@ -121,16 +126,9 @@ class _Chat(_Operation):
             self._seen.first_chunk.record(self._first, self._measured)
             self.span.set_attribute(names.TIME_TO_FIRST_CHUNK, self._first)
 
-    def end(self, outcome: object) -> None:
-        """The model call has ended."""
+    def _describe(self, outcome: object) -> None:
         if self.run is not None:
             self.run.chat = None
-        try:
-            self._close(outcome)
-        finally:
-            super().end(outcome)
-
-    def _close(self, outcome: object) -> None:
         span = self.span
         match outcome:
             case Replied(reply=reply, attempts=attempts):
@@ -153,7 +151,6 @@ class _Chat(_Operation):
                 span.set_attribute(names.ATTEMPTS, attempts)
             case _:
                 pass
-        self._seen.duration(time.monotonic() - self._began, self._measured, outcome)
 
     def _write(self, reply: Reply) -> None:
         """Content attributes, if enabled. The reply comes first, as values to redact are learnt from it."""
@@ -175,25 +172,13 @@ class _ToolCall(_Operation):
     """A tool's call."""
 
     def __init__(self, span: Span, seen: "Tracing", what: ToolCalled) -> None:
-        super().__init__(span)
-        self._seen, self._what = seen, what
-        self._began = time.monotonic()
+        super().__init__(span, seen, {names.OPERATION: names.EXECUTE_TOOL, names.TOOL_NAME: seen.tools(what.call.name)})
+        self._what = what
 
-    def end(self, outcome: object) -> None:
-        """The call has returned."""
-        call = self._what.call
-        if (kind := tool_outcome(outcome)) and self.span.is_recording():
-            self.span.set_attribute(names.TOOL_OUTCOME, kind)
-        measured: Attributes = {names.OPERATION: names.EXECUTE_TOOL, names.TOOL_NAME: self._seen.tools(call.name)}
-        self._seen.duration(time.monotonic() - self._began, measured, outcome)
-        try:
-            self._write(outcome)
-        finally:
-            super().end(outcome)
-
-    def _write(self, outcome: object) -> None:
-        """Arguments and result, if content is enabled."""
+    def _describe(self, outcome: object) -> None:
+        """Its outcome; arguments and result, if content is enabled."""
         what = self._what
+        self.span.set_attribute(names.TOOL_OUTCOME, tool_outcome(outcome))
         if not self._seen.content or what.writer is None or not self.span.is_recording():
             return
         write = what.writer(self._seen.redact)
@@ -229,8 +214,7 @@ class _Told(msgspec.Struct):
 class _Request(_Operation):
     """A request to the proxy or to `forge serve`."""
 
-    def end(self, outcome: object) -> None:
-        """The request has been answered."""
+    def _describe(self, outcome: object) -> None:
         if isinstance(outcome, Answered) and self.span.is_recording():
             self.span.set_attribute(names.HTTP_STATUS, outcome.status)
             notes = outcome.notes or Notes()
@@ -243,7 +227,6 @@ class _Request(_Operation):
                 self.span.add_event(names.CORRECTION, {"kind": why})
             if notes.compacted:
                 self.span.add_event(names.COMPACTION, {"cut": notes.compacted})
-        super().end(outcome)
 
 
 class Tracing:
@@ -261,7 +244,7 @@ class Tracing:
         self._tracer = trace.get_tracer(names.SCOPE, version, tracers, names.SCHEMA_URL)
         meter = metrics.get_meter(names.SCOPE, version, meters, names.SCHEMA_URL)
         seconds, tokens = names.SECONDS_BUCKETS, names.TOKEN_BUCKETS
-        self._durations = meter.create_histogram(
+        self.durations = meter.create_histogram(
             names.DURATION, "s", "GenAI operation duration.", explicit_bucket_boundaries_advisory=seconds
         )
         self.first_chunk = meter.create_histogram(
@@ -272,11 +255,6 @@ class Tracing:
         )
         self.content, self.redact = content, redact
         self.models, self.tools = Bounded(_MODELS), Bounded()
-
-    def duration(self, seconds: float, measured: Attributes, outcome: object) -> None:
-        """Record how long an operation took."""
-        failed = _failure(outcome)
-        self._durations.record(seconds, {**measured, names.ERROR_TYPE: failed} if failed else measured)
 
     def begin(self, what: Beginning) -> Ending | None:
         """Begin a span."""
@@ -299,10 +277,10 @@ class Tracing:
                 carrier = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers.items()}
                 told = {names.HTTP_METHOD: method, names.HTTP_ROUTE: route, names.URL_SCHEME: "http"}
                 parent = propagate.extract(carrier, Context())
-                return _Request(self._started(f"{method} {route}", told, SpanKind.SERVER, parent))
+                return _Request(self._started(f"{method} {route}", told, SpanKind.SERVER, parent), self)
             case RunEnqueued(run=run, name=name):
                 told = {names.RUN_ID: run, names.WORKFLOW_NAME: name}
-                return _Operation(self._started(f"start {name}", told, SpanKind.PRODUCER))
+                return _Operation(self._started(f"start {name}", told, SpanKind.PRODUCER), self)
             case McpCalled():
                 # Within a tool call, which already has a span.
                 trace.get_current_span().set_attributes(
@@ -351,14 +329,18 @@ class Tracing:
         return self._tracer.start_span(name, parent, kind, attributes, links)
 
     def _run(self, what: RunBegins) -> _Run:
-        kind, named = _of_run(what)
-        told: Attributes = {names.OPERATION: kind, names.RUN_ID: what.run, **named}
+        kind, named = names.INVOKE_WORKFLOW, names.WORKFLOW_NAME
+        if what.talks:
+            kind, named = names.INVOKE_AGENT, names.AGENT_NAME
+        measured: Attributes = {names.OPERATION: kind, named: what.name}
+        told: Attributes = {**measured, names.RUN_ID: what.run}
         if what.segment:
             told[names.SEGMENT] = what.segment
         parent = propagate.extract({"traceparent": what.traceparent}, Context()) if what.traceparent else None
         before = trace.get_current_span(propagate.extract({"traceparent": what.follows}, Context())).get_span_context()
         links = (Link(before),) if before.is_valid else ()
-        return _Run(self._started(f"{kind} {what.name}".rstrip(), told, SpanKind.INTERNAL, parent, links), self, what)
+        span = self._started(f"{kind} {what.name}".rstrip(), told, SpanKind.INTERNAL, parent, links)
+        return _Run(span, self, measured)
 
     def _chat(self, what: ModelAsked) -> _Chat:
         endpoint = what.endpoint
@@ -374,13 +356,6 @@ class Tracing:
             told[names.TARGET] = what.target
         kind = SpanKind.INTERNAL if endpoint is None else SpanKind.CLIENT
         return _Chat(self._started(f"{names.CHAT} {what.model}".rstrip(), told, kind), self, what, measured)
-
-
-def _of_run(what: RunBegins) -> tuple[str, Attributes]:
-    """The operation and its name."""
-    if what.talks:
-        return names.INVOKE_AGENT, {names.AGENT_NAME: what.name}
-    return names.INVOKE_WORKFLOW, {names.WORKFLOW_NAME: what.name}
 
 
 def _served(endpoint: Endpoint | None) -> Attributes:

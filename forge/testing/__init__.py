@@ -11,9 +11,9 @@ if importlib.util.find_spec("hypothesis") is None:
     raise ImportError(f"forge.testing needs Hypothesis, which is not installed; {to_install('testing')}")
 
 from forge.interpreters.scripted import Scripted, ScriptError, call, calls
-from forge.testing.compactor_laws import COMPACTOR_LAWS, assert_compactor_laws
+from forge.testing.compactor_laws import COMPACTOR_LAWS, Trial, assert_compactor_laws, attempt
 from forge.testing.guard_laws import GUARD_LAWS, assert_guard_laws
-from forge.testing.laws import BrokenLawError
+from forge.testing.laws import BrokenLawError, assert_answered
 from forge.testing.stage_laws import STAGE_LAWS, assert_stage_laws
 from forge.testing.store_laws import assert_fact_store_laws, assert_session_store_laws
 from forge.testing.strategies import (
@@ -30,7 +30,6 @@ from forge.testing.strategies import (
     states,
     texts,
 )
-from forge.testing.trial import Trial, assert_answered, attempt
 
 __all__ = [
     "COMPACTOR_LAWS",

@@ -7,19 +7,22 @@ ones.
 from collections.abc import Callable
 from itertools import zip_longest
 
-from hypothesis import given
+import msgspec
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
+from msgspec import Struct
 from msgspec.structs import replace
 
-from forge.testing.laws import line, reseeded, try_every, trying
+from forge.testing.laws import BrokenLawError, line, listing, parted_call, reseeded, try_laws
 from forge.testing.strategies import budgets as fitting_budgets
 from forge.testing.strategies import histories as all_histories
-from forge.testing.trial import Trial, added, attempt, input_json, is_goal, is_pinned, key, parted_call, weight
 from stages.compaction import Compacted, CompactionResult, Compactor, ContextBudget, estimate
 from stages.halt import CannotFit
-from stages.message import Assistant, History, Message, Tool
+from stages.message import WARNINGS, Assistant, History, Kind, Message, System, Tool, User
 from stages.wire.valid import is_object
+
+_MAY_ADD = WARNINGS | {Kind.SUMMARY}
+"""The kinds of `User` message that a compactor may add; everything else must have been there before."""
 
 
 def assert_compactor_laws(
@@ -40,19 +43,60 @@ def assert_compactor_laws(
         history = draw(all_histories() if histories is None else histories)
         return history, draw(fitting_budgets(history) if budgets is None else budgets)
 
-    @trying(max_examples)
-    @given(case=cases())
     def every_law(case: tuple[History, ContextBudget]) -> None:
         trial = attempt(compactor, *case)
         for law in COMPACTOR_LAWS:
             law(trial)
 
-    try_every(every_law)
+    try_laws(cases(), every_law, max_examples)
+
+
+class Trial(Struct, frozen=True, kw_only=True):
+    """One answer of a compactor. `before` is the input as JSON, taken before the compactor ran."""
+
+    compactor: Compactor
+    history: History
+    budget: ContextBudget
+    before: bytes
+    result: CompactionResult
+
+    @property
+    def shorter(self) -> History:
+        """The returned history; the input, if the answer is `CannotFit`."""
+        return self.result.history if isinstance(self.result, Compacted) else self.history
+
+    def broken(self, law: str, found: str, remedy: str) -> BrokenLawError:
+        """The report on a broken law."""
+        told = repr(self.result)
+        if isinstance(self.result, Compacted):
+            told = listing(f"its answer, phase {self.result.phase}", self.shorter)
+        return BrokenLawError(law, found, remedy, *_given(self.compactor, self.history, self.budget), told)
+
+
+def attempt(compactor: Compactor, history: History, budget: ContextBudget) -> Trial:
+    """Call the compactor. BrokenLawError if it raises or returns anything but `Compacted` or `CannotFit`."""
+    law, before = "it always answers", msgspec.json.encode((history, budget))
+    try:
+        result = compactor(history, budget)
+    except Exception as error:
+        remedy = (
+            "return Compacted(history=history, phase=0) where you can cut nothing, CannotFit(…) where it is too big"
+        )
+        raise BrokenLawError(law, f"it raised {error!r}", remedy, *_given(compactor, history, budget)) from error
+    right = isinstance(result, CannotFit) or (isinstance(result, Compacted) and isinstance(result.history, tuple))
+    if not right:
+        remedy = "return Compacted(history=…, phase=…), with a tuple of messages, or CannotFit(tokens=…, budget=…)"
+        raise BrokenLawError(law, f"it returned {result!r:.200}", remedy, *_given(compactor, history, budget))
+    return Trial(compactor=compactor, history=history, budget=budget, before=before, result=result)
+
+
+def _given(compactor: Compactor, history: History, budget: ContextBudget) -> tuple[str, ...]:
+    return (f"compactor: {compactor!r}", f"budget: {budget}", listing("history", history))
 
 
 def input_unchanged(trial: Trial) -> None:
     """The compactor does not change its input."""
-    if input_json(trial.history, trial.budget) != trial.before:
+    if msgspec.json.encode((trial.history, trial.budget)) != trial.before:
         remedy = "make new messages with msgspec.structs.replace; never modify the given ones"
         raise trial.broken("the input is not changed", "a message or the budget has changed", remedy)
 
@@ -69,14 +113,14 @@ def deterministic(trial: Trial) -> None:
 
 def goal_kept(trial: Trial) -> None:
     """The system prompt and the user's messages are kept verbatim."""
-    if lost := _first_difference(trial, is_goal):
+    if lost := _first_difference(trial, lambda m: isinstance(m, System) or m.kind is Kind.USER_INPUT):
         remedy = "never cut or change System messages, or User messages of Kind.USER_INPUT"
         raise trial.broken("the system prompt and what the user asked are kept", lost, remedy)
 
 
 def pins_kept(trial: Trial) -> None:
     """Pinned messages are kept verbatim."""
-    if lost := _first_difference(trial, is_pinned):
+    if lost := _first_difference(trial, lambda m: not isinstance(m, System) and m.pinned):
         remedy = "never cut or change a message whose `pinned` is true"
         raise trial.broken("pinned messages are kept", lost, remedy)
 
@@ -110,11 +154,11 @@ def calls_answered(trial: Trial) -> None:
 def order_kept(trial: Trial) -> None:
     """Messages keep their order, each at most once; only summaries and warnings may be added."""
     law, before = "order is kept", frozenset(trial.history)
-    keys, position = [key(message) for message in trial.history], 0
+    keys, position = [_key(message) for message in trial.history], 0
     for message in trial.shorter:
-        if added(message, before):
+        if _added(message, before):
             continue
-        known = key(message)
+        known = _key(message)
         if known not in keys:
             remedy = "words of your own go in as User(text=…, kind=Kind.SUMMARY), whoever's they replace"
             raise trial.broken(law, f"this message was not in the history: {line(message)}", remedy)
@@ -126,7 +170,7 @@ def order_kept(trial: Trial) -> None:
 
 def never_grows(trial: Trial) -> None:
     """The result is not larger than the input."""
-    before, after = weight(trial.history, trial.budget), weight(trial.shorter, trial.budget)
+    before, after = _weight(trial.history, trial.budget), _weight(trial.shorter, trial.budget)
     if after > before:
         found = f"the history went from a weight of {before} to {after}"
         remedy = "compare with stages.message.size: a stub or a summary that is no smaller than the text is no gain"
@@ -140,7 +184,7 @@ def progress_or_stop(trial: Trial) -> None:
     law, phase = "strict progress or stop", trial.result.phase
     if phase == 0 and trial.shorter != trial.history:
         raise trial.broken(law, "phase is 0, but the history has changed", "return phase=1 or more")
-    if phase != 0 and weight(trial.shorter, trial.budget) >= weight(trial.history, trial.budget):
+    if phase != 0 and _weight(trial.shorter, trial.budget) >= _weight(trial.history, trial.budget):
         found = f"phase is {phase}, but the history is no smaller"
         remedy = "where there is nothing left to cut, return Compacted(history=history, phase=0), or CannotFit(…)"
         raise trial.broken(law, found, remedy)
@@ -178,10 +222,33 @@ def idempotent(trial: Trial) -> None:
         raise trial.broken("compacted once is compacted", found, remedy)
 
 
+def _weight(history: History, budget: ContextBudget) -> int:
+    """The size of the history, precise enough to show cuts of less than a token."""
+    return estimate(history, replace(budget, meter=replace(budget.meter, tokens_per_character=1.0)))
+
+
+def _added(message: Message, before: frozenset[Message]) -> bool:
+    """Whether the compactor wrote the message itself, as it may."""
+    return isinstance(message, User) and message.kind in _MAY_ADD and message not in before
+
+
+def _key(message: Message) -> tuple[object, ...]:
+    """The identity of a message, independent of how much of its text was cut."""
+    match message:
+        case System():
+            return ("system",)
+        case User(kind=kind, turn=turn):
+            return ("user", kind, turn)
+        case Tool(call_id=call_id):
+            return ("tool", call_id)
+        case Assistant(calls=calls, turn=turn):
+            return ("assistant", *(call.id for call in calls)) if calls else ("assistant", turn)
+
+
 def _first_difference(trial: Trial, kept: Callable[[Message], bool]) -> str | None:
     before = frozenset(trial.history)
     wanted = [message for message in trial.history if kept(message)]
-    found = [message for message in trial.shorter if kept(message) and not added(message, before)]
+    found = [message for message in trial.shorter if kept(message) and not _added(message, before)]
     for want, got in zip_longest(wanted, found):
         if want != got:
             there = "nothing" if got is None else line(got)
@@ -195,8 +262,7 @@ def _short(result: CompactionResult) -> str:
     return "\n".join((f"Compacted in phase {result.phase}", *(f"  {line(m)}" for m in result.history)))
 
 
-CompactorLaw = Callable[[Trial], None]
-COMPACTOR_LAWS: tuple[CompactorLaw, ...] = (
+COMPACTOR_LAWS: tuple[Callable[[Trial], None], ...] = (
     *(input_unchanged, deterministic, goal_kept, pins_kept, names_and_ids_kept, calls_answered, order_kept),
     *(never_grows, progress_or_stop, fits_or_says_so, idempotent),
 )

@@ -4,12 +4,11 @@ from collections.abc import Callable, Sequence
 from typing import get_args
 
 import msgspec
-from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from msgspec import Struct
 
-from forge.testing.laws import BrokenLawError, listing, reseeded, short_text, try_every, trying
+from forge.testing.laws import BrokenLawError, listing, reseeded, short_text, try_laws
 from forge.testing.strategies import TOOL_NAMES, batches, states
 from stages.halt import Halt
 from stages.message import ToolCall
@@ -35,14 +34,12 @@ def assert_guard_laws(
         state = draw(states(tools, max_turns=2, arguments=arguments))
         return state, draw(batches(tools, first_id=state.ledger.ids + 1, arguments=arguments))
 
-    @trying(max_examples)
-    @given(case=cases())
     def every_law(case: tuple[State, tuple[ToolCall, ...]]) -> None:
         asked = ask_guard(guard, *case)
         for law in GUARD_LAWS:
             law(asked)
 
-    try_every(every_law)
+    try_laws(cases(), every_law, max_examples)
 
 
 class GuardTrial(Struct, frozen=True, kw_only=True):
@@ -63,7 +60,7 @@ class GuardTrial(Struct, frozen=True, kw_only=True):
 
 def ask_guard(guard: Guard, state: State, calls: tuple[ToolCall, ...]) -> GuardTrial:
     """Ask the guard. BrokenLawError if it raises, or answers with anything but objections to these calls or `Stop`."""
-    law, before = "it answers every state and every batch", _encoded(state, calls)
+    law, before = "it answers every state and every batch", msgspec.json.encode((state, calls))
     try:
         verdict: Verdict = guard(state, calls)
     except Exception as error:
@@ -80,7 +77,7 @@ def ask_guard(guard: Guard, state: State, calls: tuple[ToolCall, ...]) -> GuardT
 
 def guard_input_unchanged(asked: GuardTrial) -> None:
     """The guard does not change the state or the calls."""
-    if _encoded(asked.state, asked.calls) != asked.before:
+    if msgspec.json.encode((asked.state, asked.calls)) != asked.before:
         remedy = "a guard only reads; it returns objections, and enforce counts them"
         raise asked.broken("the input is not changed", "the state or a call has changed", remedy)
 
@@ -109,17 +106,12 @@ def stop_carries_a_halt(asked: GuardTrial) -> None:
         raise asked.broken("a Stop carries a Halt", found, "Stop(halt=…) takes one of the structs of stages/halt.py")
 
 
-GuardLaw = Callable[[GuardTrial], None]
-GUARD_LAWS: tuple[GuardLaw, ...] = (
+GUARD_LAWS: tuple[Callable[[GuardTrial], None], ...] = (
     guard_input_unchanged,
     guard_deterministic,
     says_something,
     stop_carries_a_halt,
 )
-
-
-def _encoded(state: State, calls: tuple[ToolCall, ...]) -> bytes:
-    return msgspec.json.encode((state, calls))
 
 
 def _given(guard: Guard, state: State, calls: tuple[ToolCall, ...]) -> tuple[str, ...]:

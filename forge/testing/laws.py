@@ -3,11 +3,15 @@
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import FlakyFailure
+from hypothesis.strategies import SearchStrategy
 
 from stages.message import Assistant, History, Message, System, Tool
+
+_T = TypeVar("_T")
 
 _SHOWN = 60
 """Maximum characters of a text in a report; Hypothesis prints the complete example below it."""
@@ -21,21 +25,25 @@ class BrokenLawError(AssertionError):
         super().__init__("\n".join((f"law broken: {law}", f"found: {found}", f"what to do: {remedy}", *evidence)))
 
 
-def trying(max_examples: int) -> settings:
-    """Settings for Hypothesis: one report at a time, and no failures because of a slow machine."""
-    return settings(
+def try_laws(cases: SearchStrategy[_T], laws: Callable[[_T], None], max_examples: int) -> None:
+    """Test the laws on that many cases; a flaky failure is reported as the law that it broke.
+
+    One report at a time, and no failures because of a slow machine.
+    """
+
+    @settings(
         max_examples=max_examples,
         deadline=None,
         report_multiple_bugs=False,
         suppress_health_check=(HealthCheck.too_slow,),
         phases=[phase for phase in settings().phases if phase is not Phase.explain],
     )
+    @given(case=cases)
+    def every_law(case: _T) -> None:
+        laws(case)
 
-
-def try_every(laws: Callable[[], None]) -> None:
-    """Run the test made by Hypothesis; a flaky failure is reported as the law that it broke."""
     try:
-        laws()
+        every_law()
     except FlakyFailure as flaky:
         broken = [error for error in flaky.exceptions if isinstance(error, BrokenLawError)]
         if not broken:
@@ -79,3 +87,27 @@ def line(message: Message) -> str:
 def short_text(text: str) -> str:
     """The shortened repr of the text."""
     return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}… ({len(text)} characters)"
+
+
+def parted_call(history: History) -> str | None:
+    """A sentence about the first call without its answer or answer without its call; None if there is none."""
+    waiting: list[str] = []
+    for message in history:
+        if isinstance(message, Tool):
+            if message.call_id not in waiting[:1]:
+                expected = f"the answer of {waiting[0]} is due" if waiting else "no call is open there"
+                return f"a result answers {message.call_id!r}, and {expected}"
+            waiting = waiting[1:]
+        elif waiting:
+            return f"the call {waiting[0]!r} has no answer before the next message"
+        elif isinstance(message, Assistant):
+            waiting = [call.id for call in message.calls]
+    return f"the call {waiting[0]!r} has no answer" if waiting else None
+
+
+def assert_answered(history: History) -> None:
+    """Assert that every call is answered directly after its message, and every answer has its call."""
+    if found := parted_call(history):
+        raise BrokenLawError(
+            "a call is never parted from its result", found, "keep the two together", listing("history", history)
+        )

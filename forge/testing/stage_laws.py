@@ -3,14 +3,13 @@
 from collections.abc import Callable, Sequence
 
 import msgspec
-from hypothesis import given
 from hypothesis.strategies import SearchStrategy
 from msgspec import Struct
 from returns.result import Success
 
-from forge.testing.laws import BrokenLawError, listing, reseeded, try_every, trying
-from forge.testing.strategies import TOOL_NAMES, states
-from forge.testing.trial import parted_call
+from forge.testing.laws import BrokenLawError, listing, parted_call, reseeded, try_laws
+from forge.testing.strategies import TOOL_NAMES
+from forge.testing.strategies import states as all_states
 from stages.halt import Halt
 from stages.pipeline import Stage, as_result, name_of
 from stages.state import Folded, State
@@ -28,18 +27,12 @@ def assert_stage_laws(
     `tools` are the names of the tools that are called; `states` replace forge's own.
     """
 
-    @trying(max_examples)
-    @given(state=_states(tools) if states is None else states)
     def every_law(state: State) -> None:
         moved = apply_stage(stage, state)
         for law in STAGE_LAWS:
             law(moved)
 
-    try_every(every_law)
-
-
-def _states(tools: Sequence[str]) -> SearchStrategy[State]:
-    return states(tools, max_turns=2)
+    try_laws(all_states(tools, max_turns=2) if states is None else states, every_law, max_examples)
 
 
 class Move(Struct, frozen=True, kw_only=True):
@@ -118,8 +111,7 @@ def budget_never_grows(moved: Move) -> None:
             raise moved.broken("budgets only shrink", found, "give more in forge.resume(budget=…)")
 
 
-StageLaw = Callable[[Move], None]
-STAGE_LAWS: tuple[StageLaw, ...] = (
+STAGE_LAWS: tuple[Callable[[Move], None], ...] = (
     stage_input_unchanged,
     stage_deterministic,
     survives_json,

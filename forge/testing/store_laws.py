@@ -5,13 +5,12 @@ from collections.abc import Callable
 from typing import Literal
 from uuid import uuid4
 
-from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
 from forge.agent.memory.protocol import FactStore, SavedSession, SessionStore
 from forge.errors import SessionChangedError
-from forge.testing.laws import BrokenLawError, try_every, trying
+from forge.testing.laws import BrokenLawError, try_laws
 from forge.testing.strategies import states
 from stages.memory import Fact, ranked, title
 from stages.saved import load, save
@@ -31,7 +30,7 @@ _TEXTS = (
 _QUERIES = ("", "tea", "the dog", "TEE zurich", "茶", '"dog" OR NEAR(tea*)', "AND", "no match", "'; --", "dog " * 500)
 
 
-class FactStep(Struct, frozen=True, kw_only=True):
+class _FactStep(Struct, frozen=True, kw_only=True):
     """One operation on the facts of a space. `number` is the limit of a recall, or which fact to forget."""
 
     do: Literal["remember", "recall", "forget"]
@@ -44,7 +43,7 @@ class FactStep(Struct, frozen=True, kw_only=True):
 def assert_fact_store_laws(open_store: Callable[[], FactStore], *, max_examples: int = 50) -> None:
     """Test sequences of operations on the facts of the store, as `assert_session_store_laws` does."""
     steps = st.builds(
-        FactStep,
+        _FactStep,
         do=st.sampled_from(("remember", "remember", "recall", "recall", "forget")),
         space=st.integers(0, 1),
         text=st.sampled_from(_TEXTS),
@@ -52,12 +51,8 @@ def assert_fact_store_laws(open_store: Callable[[], FactStore], *, max_examples:
         number=st.integers(0, 5),
     )
 
-    @trying(max_examples)
-    @given(steps=st.lists(steps, min_size=1, max_size=15))
-    def every_law(steps: list[FactStep]) -> None:
-        asyncio.run(_Spaces(open_store).follow(steps))
-
-    try_every(every_law)
+    series = st.lists(steps, min_size=1, max_size=15)
+    try_laws(series, lambda steps: asyncio.run(_Spaces(open_store).follow(steps)), max_examples)
 
 
 class _Spaces:
@@ -69,7 +64,7 @@ class _Spaces:
         self._kept: dict[str, list[Fact]] = {}
         self._where = ""
 
-    async def follow(self, steps: list[FactStep]) -> None:
+    async def follow(self, steps: list[_FactStep]) -> None:
         for number, step in enumerate(steps, start=1):
             self._where = f"operation {number} of {len(steps)}: {step}"
             space = f"{self._prefix}{step.space}"
@@ -111,7 +106,7 @@ class _Spaces:
 _NAMES = ("monday", "Monday", "monday ", "a'; DROP TABLE session; --", "../../%s", "größer 漢字 🙂", 'NULL"\\')
 
 
-class SessionStep(Struct, frozen=True, kw_only=True):
+class _SessionStep(Struct, frozen=True, kw_only=True):
     """One operation on a session. `stale`: the number of saves by which a save is out of date."""
 
     do: Literal["save", "race", "load", "delete", "list"]
@@ -127,19 +122,16 @@ def assert_session_store_laws(open_store: Callable[[], SessionStore], *, max_exa
     is not touched: the names used in the test have a unique prefix.
     """
     steps = st.builds(
-        SessionStep,
+        _SessionStep,
         do=st.sampled_from(("save", "save", "save", "race", "load", "load", "delete", "list")),
         name=st.sampled_from(_NAMES[:2]) | st.sampled_from(_NAMES),
         state=st.integers(0, 2),
         stale=st.sampled_from((0, 0, 0, 1, 2)),
     )
 
-    @trying(max_examples)
-    @given(saved=st.lists(states(max_turns=1), min_size=1, max_size=3), steps=st.lists(steps, min_size=1, max_size=12))
-    def every_law(saved: list[State], steps: list[SessionStep]) -> None:
-        asyncio.run(_Sessions(open_store, saved).follow(steps))
-
-    try_every(every_law)
+    saved = st.lists(states(max_turns=1), min_size=1, max_size=3)
+    series = st.tuples(saved, st.lists(steps, min_size=1, max_size=12))
+    try_laws(series, lambda case: asyncio.run(_Sessions(open_store, case[0]).follow(case[1])), max_examples)
 
 
 class _Sessions:
@@ -154,7 +146,7 @@ class _Sessions:
         self._last = 0
         self._where = ""
 
-    async def follow(self, steps: list[SessionStep]) -> None:
+    async def follow(self, steps: list[_SessionStep]) -> None:
         for number, step in enumerate(steps, start=1):
             name, state = self._prefix + step.name, self._states[step.state % len(self._states)]
             self._where = f"operation {number} of {len(steps)}: {step.do} {step.name!r}"
@@ -164,9 +156,16 @@ class _Sessions:
                 case "race":
                     await self._race(name, state)
                 case "load":
-                    await self._load(name)
+                    found, kept = await self._open().load(name), self._kept.get(name)
+                    if found != kept:
+                        remedy = "keep what stages.saved.save gives, byte for byte, and commit before save returns"
+                        told = f"{found!r}, and {kept!r} was saved"
+                        raise self._broken("load returns what was saved last", told, remedy)
                 case "delete":
-                    await self._delete(name)
+                    gone = await self._open().delete(name)
+                    if gone != (self._kept.pop(name, None) is not None):
+                        remedy = "return False for none"
+                        raise self._broken("delete says whether there was one", f"it said {gone}", remedy)
                 case "list":
                     await self._list()
 
@@ -205,17 +204,6 @@ class _Sessions:
         self._last = revision
         self._kept[name] = SavedSession(state=load(save(state)), revision=revision)
         self._seen.setdefault(name, []).append(revision)
-
-    async def _load(self, name: str) -> None:
-        found, kept = await self._open().load(name), self._kept.get(name)
-        if found != kept:
-            remedy = "keep what stages.saved.save gives, byte for byte, and commit before save returns"
-            raise self._broken("load returns what was saved last", f"{found!r}, and {kept!r} was saved", remedy)
-
-    async def _delete(self, name: str) -> None:
-        gone = await self._open().delete(name)
-        if gone != (self._kept.pop(name, None) is not None):
-            raise self._broken("delete says whether there was one", f"it said {gone}", "return False for none")
 
     async def _list(self) -> None:
         listed = [one for one in await self._open().sessions() if one.name.startswith(self._prefix)]

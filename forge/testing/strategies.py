@@ -92,8 +92,7 @@ def arguments() -> SearchStrategy[str]:
     return usual | objects.map(lambda value: msgspec.json.encode(value).decode())
 
 
-_any_arguments = arguments
-"""An alias that no parameter shadows."""
+_ARGUMENTS = arguments()
 
 
 @st.composite
@@ -110,9 +109,6 @@ def batches(
     values = _ARGUMENTS if arguments is None else arguments
     numbered = enumerate(names, start=first_id)
     return tuple(ToolCall(id=f"call_{number:09d}", name=name, arguments=draw(values)) for number, name in numbered)
-
-
-_ARGUMENTS = arguments()
 
 
 def messages(tools: Sequence[str] = TOOL_NAMES) -> SearchStrategy[Message]:
@@ -340,7 +336,7 @@ def states(
 
     `arguments` are the arguments of every call in it, JSON texts of objects.
     """
-    given = _any_arguments() if arguments is None else arguments
+    given = _ARGUMENTS if arguments is None else arguments
     history = draw(histories(tools, max_turns=max_turns, arguments=given))
     ledger, phase = draw(ledgers(history, tools, arguments=given)), draw(st.sampled_from(phases))
     return State(history=history, ledger=ledger, phase=draw(_phase(phase, history, ledger, tools, given)))
@@ -350,7 +346,7 @@ def ledgers(
     history: History = (), tools: Sequence[str] = TOOL_NAMES, *, arguments: SearchStrategy[str] | None = None
 ) -> SearchStrategy[Ledger]:
     """A ledger for that history: turns and ids agree with it, counts are arbitrary."""
-    few, given = st.integers(0, 4), _any_arguments() if arguments is None else arguments
+    few, given = st.integers(0, 4), _ARGUMENTS if arguments is None else arguments
     called = [int(call.id[-9:]) for m in history if isinstance(m, Assistant) for call in m.calls]
     return st.builds(
         Ledger,

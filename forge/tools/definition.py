@@ -42,7 +42,7 @@ from forge.tools.schemas import (
 from stages.effect import Budget, Paused, Spending
 from stages.options import refuse_unknown, wrong_options
 from stages.schema import SchemaError, checker, unchecked
-from stages.schema.value import Json
+from stages.schema.value import Json, members_of
 from stages.tool import Calculated, Grounded, Prerequisite, ToolEffect, ToolSpec
 
 # Calculated arguments: their schema for the model instead of a number, and mistakes in their definition.
@@ -64,22 +64,23 @@ def calculated_specs(specs: Iterable[ToolSpec], wanted: Mapping[str, Calculation
 
     What cannot be calculated is left unchanged; `calculated_mistakes` reports it.
     """
-    return tuple(_asking(spec, (*spec.calculated, *calculations(wanted.get(spec.name, ())))) for spec in specs)
+    made = []
+    for spec in specs:
+        if not (names := dict.fromkeys(bound.argument for bound in _calculated(spec, wanted))):
+            made.append(spec)
+            continue
+        schema: dict[str, Json] = msgspec.json.decode(spec.parameters, type=dict)
+        properties = members_of(schema)
+        numbers = {name: number for name in names if _types(number := properties.get(name)) & _NUMBERS}
+        asked: Json = {**properties, **{name: _text(number) for name, number in numbers.items()}}
+        bound = (Calculated(argument=n, number=Raw(msgspec.json.encode(v))) for n, v in numbers.items())
+        parameters = Raw(msgspec.json.encode({**schema, "properties": asked}))
+        made.append(replace(spec, parameters=parameters, calculated=tuple(bound)))
+    return tuple(made)
 
 
-def _asking(spec: ToolSpec, wanted: tuple[Calculated, ...]) -> ToolSpec:
-    if not wanted:
-        return spec
-    schema: dict[str, Json] = msgspec.json.decode(spec.parameters, type=dict)
-    properties = _calculated_properties(spec)
-    names = dict.fromkeys(bound.argument for bound in wanted)
-    numbers = {name: number for name in names if _types(number := properties.get(name)) & NUMBERS}
-    asked: Json = {**properties, **{name: _text(number) for name, number in numbers.items()}}
-    return replace(
-        spec,
-        parameters=Raw(msgspec.json.encode({**schema, "properties": asked})),
-        calculated=tuple(Calculated(argument=n, number=Raw(msgspec.json.encode(v))) for n, v in numbers.items()),
-    )
+def _calculated(spec: ToolSpec, wanted: Mapping[str, Calculations]) -> tuple[Calculated, ...]:
+    return (*spec.calculated, *calculations(wanted.get(spec.name, ())))
 
 
 def calculated_mistakes(specs: Iterable[ToolSpec], wanted: Mapping[str, Calculations]) -> tuple[str, ...]:
@@ -87,24 +88,20 @@ def calculated_mistakes(specs: Iterable[ToolSpec], wanted: Mapping[str, Calculat
     tools = {spec.name: spec for spec in specs}
     found = [f"calculated: there is no tool named {name!r}" for name in wanted if name not in tools]
     for name, spec in tools.items():
-        bound = (*spec.calculated, *calculations(wanted.get(name, ())))
-        found += [f"tool {name}: calculated: {problem}" for one in bound if (problem := _mistake(spec, one.argument))]
+        for argument in (bound.argument for bound in _calculated(spec, wanted)):
+            properties = members_of(msgspec.json.decode(spec.parameters, type=dict))
+            types, problem = _types(properties.get(argument)), ""
+            if argument not in properties:
+                problem = f"it has no argument {argument!r}; it has: {', '.join(properties) or 'none'}"
+            elif not types & _NUMBERS or types - _NUMBERS - {"null"}:
+                problem = f"its argument {argument} is not a number; only integers and floats can be calculated"
+            elif argument in [bound.argument for bound in spec.grounded]:
+                problem = f"{argument} is calculated, so its numbers are grounded already; leave it out of grounded"
+            found += [f"tool {name}: calculated: {problem}"] if problem else []
     return tuple(dict.fromkeys(found))
 
 
-def _mistake(spec: ToolSpec, argument: str) -> str:
-    properties = _calculated_properties(spec)
-    if argument not in properties:
-        return f"it has no argument {argument!r}; it has: {', '.join(properties) or 'none'}"
-    types = _types(properties[argument])
-    if not types & NUMBERS or types - NUMBERS - {"null"}:
-        return f"its argument {argument} is not a number; only integers and floats can be calculated"
-    if argument in [bound.argument for bound in spec.grounded]:
-        return f"{argument} is calculated, so its numbers are grounded already; leave it out of grounded"
-    return ""
-
-
-NUMBERS = frozenset({"number", "integer"})
+_NUMBERS = frozenset({"number", "integer"})
 
 
 def _types(schema: Json) -> frozenset[str]:
@@ -126,12 +123,6 @@ def _text(number: Json) -> Json:
     kind: Json = ["string", "null"] if "null" in _types(number) else "string"
     default: dict[str, Json] = {"default": notes["default"]} if notes.get("default", 0) is None else {}
     return {"type": kind, "description": f"{notes.get('description', '')} {_ASKED}".strip(), **default}
-
-
-def _calculated_properties(spec: ToolSpec) -> dict[str, Json]:
-    schema: dict[str, Json] = msgspec.json.decode(spec.parameters, type=dict)
-    found = schema.get("properties")
-    return found if isinstance(found, dict) else {}
 
 
 # Caller: information about the calling run, for a tool that makes model calls of its own.
@@ -319,13 +310,14 @@ def describe(function: Function) -> Signature | tuple[str, ...]:
     name = function_name(function)
     parameters, problems = _model_parameters(function)
     hints, unresolved = _types_of(function, parameters)
-    wordless = [
+    problems += unresolved
+    problems += [
         f"parameter {p} has a type without a JSON form ({reason}); use {SUPPORTED_TYPES}"
         for p, hint in hints.items()
         if (reason := formless(hint))
     ]
-    if found := (*problems, *unresolved, *wordless):
-        return tuple(f"tool {name}: {problem}" for problem in found)
+    if problems:
+        return tuple(f"tool {name}: {problem}" for problem in problems)
     plain = function.func if isinstance(function, functools.partial) else function
     description, texts = _described(target(plain).__doc__ or plain.__doc__ or "")
     schemas, definitions = schemas_of([*hints.values()])
@@ -377,11 +369,9 @@ def converter(function: Function) -> Convert:
 
     def convert(arguments: str) -> dict[str, object]:
         given = split.decode(arguments)
-        if not given.keys() <= decode.keys():
+        if unknown := given.keys() - decode:
             known = ", ".join(hints) or "none"
-            raise ValueError(
-                f"{function_name(function)} has no parameter {min(given.keys() - decode)}; it has: {known}"
-            )
+            raise ValueError(f"{function_name(function)} has no parameter {min(unknown)}; it has: {known}")
         values: dict[str, object] = {}
         for name, raw in given.items():
             try:
@@ -413,7 +403,6 @@ _R = TypeVar("_R")
 _T = TypeVar("_T")
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
-
 
 Grounds = str | Sequence[str] | Mapping[str, str | Sequence[str]]
 """Grounded arguments: by name, or each with the tools that its value must come from."""
@@ -546,7 +535,13 @@ def tool(
         )
         spec = replace(spec, **others)
         problems = () if isinstance(described, Signature) else described
-        return Tool(function, spec, (*problems, *_mistakes(spec, wrong)))
+        hints = {option.name: option.type for option in structs.fields(spec)}
+        if mistakes := {**wrong, **wrong_options(structs.asdict(spec), hints)}:
+            problems += tuple(f"tool {spec.name}: {sentence}" for sentence in chain(*mistakes.values()))
+        elif not _NAME.fullmatch(spec.name):
+            rule = "a name is a letter, then letters, digits, _ or -, 64 at most"
+            problems += (f"tool {spec.name!r}: {rule}; give it another, as in tool(name=…)",)
+        return Tool(function, spec, problems)
 
     return make if function is None else make(function)
 
@@ -563,16 +558,6 @@ def respond_tool() -> Tool[[str], str]:
         return message
 
     return tool(effect="terminal", idempotent=True)(respond)
-
-
-def _mistakes(spec: ToolSpec, before: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    hints = {option.name: option.type for option in structs.fields(spec)}
-    if wrong := {**before, **wrong_options(structs.asdict(spec), hints)}:
-        return tuple(f"tool {spec.name}: {sentence}" for sentence in chain(*wrong.values()))
-    if not _NAME.fullmatch(spec.name):
-        rule = "a name is a letter, then letters, digits, _ or -, 64 at most"
-        return (f"tool {spec.name!r}: {rule}; give it another, as in tool(name=…)",)
-    return ()
 
 
 # `ToolDef`: tools whose parameters are given separately, as a JSON Schema or a type.
@@ -618,7 +603,17 @@ def _known(parameters: Mapping[str, object] | type) -> tuple[Mapping[str, object
             wrong = f"its parameters are {parameters.__name__}, which is not a class with fields"
             return {"type": "object"}, as_it_is, [wrong]
         decode = decoder_of(parameters)
-        return schema, lambda arguments: _fields(decode(arguments)), unread(parameters)
+
+        def fields(arguments: str) -> dict[str, object]:
+            """The fields of the decoded value by their names in Python."""
+            value = decode(arguments)
+            if isinstance(value, dict):
+                return value
+            model = getattr(type(value), "model_fields", None) or getattr(value, "__struct_fields__", None)
+            names = model if model is not None else [field.name for field in dataclasses.fields(value)]  # type: ignore[arg-type]
+            return {name: getattr(value, name) for name in names}
+
+        return schema, fields, unread(parameters)
     try:
         checker(msgspec.json.encode(parameters))
     except (SchemaError, TypeError, UnicodeEncodeError) as error:
@@ -629,15 +624,6 @@ def _known(parameters: Mapping[str, object] | type) -> tuple[Mapping[str, object
 def as_it_is(arguments: str) -> dict[str, object]:
     """The arguments of a function whose parameters have no types in Python."""
     return msgspec.json.decode(arguments, type=dict[str, object])
-
-
-def _fields(value: object) -> dict[str, object]:
-    """The fields of a value of a class by their names in Python."""
-    if isinstance(value, dict):
-        return value
-    model = getattr(type(value), "model_fields", None) or getattr(value, "__struct_fields__", None)
-    names = model if model is not None else [field.name for field in dataclasses.fields(value)]  # type: ignore[arg-type]
-    return {name: getattr(value, name) for name in names}
 
 
 def _unfit(function: Function, schema: Mapping[str, object]) -> list[str]:

@@ -4,6 +4,7 @@ import dataclasses
 import enum
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from types import UnionType
 from typing import Annotated, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -69,7 +70,7 @@ def _facts(extra: object) -> Mapping[str, object]:
     if isinstance(text := getattr(extra, "documentation", None), str):
         return {"description": text}
     if type(extra).__name__ == "FieldInfo":
-        return _field(extra)
+        return _facts_of_field(extra)
     found = {name: value for name in _CONSTRAINTS if (value := getattr(extra, name, None)) is not None}
     # Groups of constraints (Interval, Len, StringConstraints) have them as attributes as well.
     if not found:
@@ -79,7 +80,7 @@ def _facts(extra: object) -> Mapping[str, object]:
     return found
 
 
-def _field(field: object) -> Mapping[str, object]:
+def _facts_of_field(field: object) -> Mapping[str, object]:
     """The metadata in a pydantic Field."""
     said = {"alias": getattr(field, "alias", None), "default_factory": getattr(field, "default_factory", None)}
     if wrong := [name for name, value in said.items() if value is not None]:
@@ -173,9 +174,13 @@ def _as_written(part: Json, hints: Iterable[object]) -> None:
     sorted, since a schema does not say which of the types it is of. Pydantic keeps the order itself.
     """
     orders: dict[bytes, list[Json]] = {}
-    for one in (_choices(one) for hint in hints for one in _nested_types(hint)):
-        key = msgspec.json.encode(sorted(one, key=repr))
-        orders[key] = one if orders.get(key, one) == one else []
+    for kind in (kind for hint in hints for kind in _nested_types(hint)):
+        if isinstance(kind, type) and issubclass(kind, enum.Enum):
+            choices = [member.value for member in kind]
+        else:
+            choices = [*get_args(kind)] if get_origin(kind) is Literal else []
+        key = msgspec.json.encode(sorted(choices, key=repr))
+        orders[key] = choices if orders.get(key, choices) == choices else []
 
     def put(part: Json) -> None:
         if isinstance(part, list):
@@ -191,12 +196,6 @@ def _as_written(part: Json, hints: Iterable[object]) -> None:
                     put(item)
 
     put(part)
-
-
-def _choices(kind: object) -> list[Json]:
-    if isinstance(kind, type) and issubclass(kind, enum.Enum):
-        return [member.value for member in kind]
-    return [*get_args(kind)] if get_origin(kind) is Literal else []
 
 
 def decoder_of(hint: object) -> Decode:
@@ -273,7 +272,7 @@ def _pydantic_schema(definitions: Schema, taken: Iterable[str], kind: type) -> S
     model_json_schema = getattr(kind, "model_json_schema", None)
     if not callable(model_json_schema):
         raise NotImplementedError
-    for number in range(1, 1000):
+    for number in count(1):
         # Models in different modules may have the same name.
         ending = f"_{number}" * (number > 1)
         schema: Schema = model_json_schema(ref_template=f"#/$defs/{{model}}{ending}")
@@ -282,8 +281,8 @@ def _pydantic_schema(definitions: Schema, taken: Iterable[str], kind: type) -> S
         named = {f"{name}{ending}": one for name, one in inner.items()} if isinstance(inner, dict) else {}
         if not any(name in taken or definitions.get(name, one) != one for name, one in named.items()):
             definitions.update(named)
-            return {**schema, _BY_PYDANTIC: True}
-    raise TypeError(f"{kind.__name__} refers to more than 1000 models of one name")
+            break
+    return {**schema, _BY_PYDANTIC: True}
 
 
 def _free_times(part: Json) -> None:

@@ -3,20 +3,18 @@
 import logging
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from types import NoneType
 from typing import Literal, get_args
 
 from msgspec.structs import replace
 
-from forge.callbacks import placed, placed_guard
+from forge.callbacks import placed
 from forge.tools.definition import Grounds, grounds
 from forge.workflow.result_type import RESULT
 from stages import rescue
-from stages.compaction import Compacted, Compactor
 from stages.guards import GUARDS, CompletionCheck, PastCall, sees_results
-from stages.halt import CannotFit
-from stages.objection import Correction, Guard, NudgeKind, Reword
+from stages.objection import Correction, NudgeKind, Reword
 from stages.offer import NARROWINGS
 from stages.options import did_you_mean, unfit_function
 from stages.order import Use
@@ -45,11 +43,6 @@ def literal(text: str) -> str:
 
 
 # The user's functions, wrapped so that an error names the place of the function in the definition.
-
-
-def own_guards(guards: Sequence[Guard]) -> tuple[Guard, ...]:
-    """The user's guards."""
-    return tuple(placed_guard(guard, f"guards[{i}]") for i, guard in enumerate(guards))
 
 
 def own_checks(checks: Mapping[str, CompletionCheck]) -> Mapping[str, CompletionCheck]:
@@ -87,11 +80,6 @@ def own_families(families: Sequence[Family | Format]) -> tuple[Family, ...]:
     )
 
 
-def own_compactor(compactor: Compactor | None) -> Compactor | None:
-    """The user's compactor."""
-    return placed(compactor, "context.compactor", Compacted, CannotFit) if compactor else None
-
-
 # The user's nudges: texts with placeholders, or functions, that replace forge's.
 
 Nudges = Mapping[NudgeKind, str | Reword]
@@ -120,18 +108,15 @@ def nudge_mistakes(nudges: Nudges) -> tuple[str, ...]:
 
 def rewords(nudges: Nudges) -> dict[NudgeKind, Reword]:
     """The user's nudges, all as functions."""
-    return {
-        kind: (_filling(given) if isinstance(given, str) else placed(given, f"nudges[{kind!r}]", str))
-        for kind, given in nudges.items()
-    }
 
-
-def _filling(template: str) -> Reword:
-    def text(wrong: Correction) -> str:
+    def filled(template: str, wrong: Correction) -> str:
         listed = {"allowed": ", ".join(wrong.allowed) or "none", "pending": ", ".join(wrong.pending) or "none"}
         return fill(template, {**listed, "text": wrong.text, "tool": wrong.tool})
 
-    return text
+    return {
+        kind: partial(filled, given) if isinstance(given, str) else placed(given, f"nudges[{kind!r}]", str)
+        for kind, given in nudges.items()
+    }
 
 
 # Names to turn off.
@@ -148,59 +133,50 @@ def without_mistakes(without: Collection[str]) -> Iterator[str]:
 # Hints for the developer: tools that are withheld, writes without any rule, and tools that may be either.
 
 
-@cache
-def tell_withheld(workflow: str, tools: tuple[str, ...]) -> None:
-    """Warn that these tools are withheld; once per process and workflow name."""
-    if tools:
-        logging.getLogger("forge").warning(
-            "%s: withheld from the model, because they write and no required step needs them: %s. To have one offered, "
-            'name it in optional_steps, give it a rule such as prerequisites, or say effect="read" if it only reads',
-            workflow,
-            ", ".join(tools),
-        )
+Hint = Literal["withheld", "unruled", "undeclared"]
+
+_HINTS: Mapping[Hint, str] = {
+    "withheld": (
+        "%s: withheld from the model, because they write and no required step needs them: %s. To have one offered, "
+        'name it in optional_steps, give it a rule such as prerequisites, or say effect="read" if it only reads'
+    ),
+    "unruled": (
+        "%s: nothing but the user's message says when to call %s, and with what. Where a wrong call would do harm, "
+        "say what has to come first (required_steps, prerequisites), which values must have been seen (grounded), "
+        "or that a person is asked (approval=True); optional_steps says that it is meant so"
+    ),
+    "undeclared": (
+        '%s: no tool is declared with effect="read", so forge cannot tell which tools write, and the rules of '
+        'plain requests (docs/guards.md) are off: the same call may run again. Say effect="read" of the tools that '
+        "only read; name those that write in optional_steps, or give them a rule: %s"
+    ),
+}
 
 
 @cache
-def tell_unruled(workflow: str, tools: tuple[str, ...]) -> None:
-    """Hint that these writes have no rule; once per process and workflow name."""
+def hint(about: Hint, workflow: str, tools: tuple[str, ...]) -> None:
+    """Log the hint about these tools; once per process and workflow name."""
     if tools:
-        logging.getLogger("forge").info(
-            "%s: nothing but the user's message says when to call %s, and with what. Where a wrong call would do harm, "
-            "say what has to come first (required_steps, prerequisites), which values must have been seen (grounded), "
-            "or that a person is asked (approval=True); optional_steps says that it is meant so",
-            workflow,
-            ", ".join(tools),
-        )
-
-
-@cache
-def tell_undeclared(workflow: str, tools: tuple[str, ...]) -> None:
-    """Hint that the rules for writes do not hold for these tools; once per process and workflow name."""
-    if tools:
-        logging.getLogger("forge").info(
-            '%s: no tool is declared with effect="read", so forge cannot tell which tools write, and the rules of '
-            'plain requests (docs/guards.md) are off: the same call may run again. Say effect="read" of the tools that '
-            "only read; name those that write in optional_steps, or give them a rule: %s",
-            workflow,
-            ", ".join(tools),
-        )
+        level = logging.WARNING if about == "withheld" else logging.INFO
+        logging.getLogger("forge").log(level, _HINTS[about], workflow, ", ".join(tools))
 
 
 # Grounding, completion checks and order.
 
 
 def grounded_specs(specs: Iterable[ToolSpec], wanted: Mapping[str, Grounds]) -> tuple[ToolSpec, ...]:
-    """The tools with the workflow's grounded arguments; if an argument has one source only, that is a prerequisite."""
-    return tuple(_with_sources(replace(s, grounded=s.grounded + grounds(wanted.get(s.name, ())))) for s in specs)
+    """The tools with the workflow's grounded arguments; if a required one has one source only, that is a prerequisite.
 
-
-def _with_sources(spec: ToolSpec) -> ToolSpec:
-    """A required value that must come from one tool cannot be known before that tool has succeeded."""
-    needed = spec.required
-    only = (g.sources[0] for g in spec.grounded if len(g.sources) == 1 and g.argument in needed)
-    known = {prerequisite.tool for prerequisite in spec.prerequisites}
-    more = tuple(Prerequisite(tool=name) for name in dict.fromkeys(only) if name not in known)
-    return replace(spec, prerequisites=spec.prerequisites + more)
+    Such a value cannot be known before that tool has succeeded.
+    """
+    made = []
+    for spec in specs:
+        grounded, needed = spec.grounded + grounds(wanted.get(spec.name, ())), spec.required
+        only = (g.sources[0] for g in grounded if len(g.sources) == 1 and g.argument in needed)
+        known = {prerequisite.tool for prerequisite in spec.prerequisites}
+        more = tuple(Prerequisite(tool=name) for name in dict.fromkeys(only) if name not in known)
+        made.append(replace(spec, grounded=grounded, prerequisites=spec.prerequisites + more))
+    return tuple(made)
 
 
 def guard_mistakes(rules: Rules, grounded: Mapping[str, Grounds], checked: Collection[str] = ()) -> tuple[str, ...]:

@@ -11,10 +11,10 @@ from forge.workflow.checks import fill, placeholders
 from stages.deliver import interrupt
 from stages.effect import Budget
 from stages.execution import answered
+from stages.fold import collapsed
 from stages.message import Assistant, History, System, User, turn_of
 from stages.repair.decoding import sound, sound_struct
 from stages.state import Ledger, State
-from stages.view.collapse import collapsed
 
 _CALL_ID = re.compile(r"call_(\d{1,12})")
 

@@ -14,7 +14,7 @@ from forge.workflow.workflow import CompiledWorkflow, Workflow
 from stages import Stage, compact, enforce, execute, fold, pipeline, rescue, send, serialize, validate
 from stages.batch_selection import kept_calls
 from stages.compaction import Meter, TieredCompact
-from stages.confidence.measure import LARGER, AskLarger, WhenUnsure
+from stages.confidence.measure import LARGER, AskLarger
 from stages.halt import Halt
 from stages.objection import in_own_words
 from stages.pipeline import StuckError, advance
@@ -24,7 +24,7 @@ from stages.serialize import overhead
 from stages.state import MAIN, Ready, StageName, State
 from stages.view.notes import note_progress, warn_of_calls
 from stages.view.summary import SUMMARY, ask_for_summary
-from stages.wire.prompted import FORMS, LIST, RESPONDING, Form
+from stages.wire.prompted import JSON, LIST, RESPONDING, Form
 from stages.wire.sampling import Sampling
 from stages.wire.target import Target
 from stages.wire.wires import wire
@@ -41,14 +41,6 @@ _NO_LARGER = (
 )
 
 
-def _refuse_unable(when: WhenUnsure, setup: Setup) -> None:
-    """ForgeError if the backend lacks the log-probabilities or the larger model that `unsure` needs."""
-    if not setup.logprobs:
-        raise ForgeError(_NO_LOGPROBS)
-    if LARGER not in setup.targets and AskLarger() in when.steps:
-        raise ForgeError(_NO_LARGER)
-
-
 # The stages of a turn, and parts of it for others.
 
 
@@ -56,7 +48,7 @@ def _target(workflow: CompiledWorkflow, setup: Setup) -> Target:
     rules, spoken, sampling = workflow.rules, wire(setup.dialect), setup.sampling
     if workflow.unsure is not None and setup.logprobs:
         sampling = sampling.over(Sampling(extra=spoken.logprobs))
-    form: Form = FORMS[setup.form]
+    form: Form = JSON
     if setup.mode == "constrained" and rules.tools:
         # Only these forms let a constrained reply have words, or several calls. Where unsure calls are asked again, an
         # answer stays one of the tools, because its probability among these is needed.
@@ -121,7 +113,10 @@ def stages_of(workflow: CompiledWorkflow, setup: Setup) -> dict[str, Stage]:
     if when is not None:
         from stages.confidence import decide  # noqa: PLC0415 - few workflows say what follows unsure calls
 
-        _refuse_unable(when, setup)
+        if not setup.logprobs:
+            raise ForgeError(_NO_LOGPROBS)
+        if LARGER not in setup.targets and AskLarger() in when.steps:
+            raise ForgeError(_NO_LARGER)
         made["fold"]["think_first"] = decide.think_first()
         made["serialize"]["ask_again"] = decide.ask_again(when, here.wire.dialect.option_names)
         made["validate"] = {"hear": decide.hear(rules.tools), **made["validate"], "weigh": decide.weigh}

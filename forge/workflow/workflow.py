@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Generic, Self, TypedDict
 from msgspec import Struct
 from msgspec.structs import replace
 
+from forge.callbacks import placed, placed_guard
 from forge.connection import Setup
 from forge.errors import DefinitionError
 from forge.interpreters.tools import Tools
@@ -31,28 +32,25 @@ from forge.workflow.checks import (
     count_mistakes,
     grounded_specs,
     guard_mistakes,
+    hint,
     mistakes,
     nudge_mistakes,
     own_checks,
-    own_compactor,
     own_families,
-    own_guards,
     own_order,
     rewords,
-    tell_undeclared,
-    tell_unruled,
-    tell_withheld,
     without_mistakes,
 )
 from forge.workflow.result_type import RESULT, Decode, result_of, result_tool
 from forge.workflow.stage_list import STAGE_NAMES, stage_mistakes
 from forge.workflow.start import initial_state, next_state
 from stages import rescue
-from stages.compaction import Compactor, ContextBudget
+from stages.compaction import Compacted, Compactor, ContextBudget
 from stages.confidence.measure import WhenUnsure
 from stages.effect import Budget
 from stages.fold import FailedAttempts, Reasoning
 from stages.guards import CompletionCheck, guards_of, sees_results, tool_calls
+from stages.halt import CannotFit
 from stages.message import History
 from stages.objection import Guard, NudgeKind, Reword, not_a_guard
 from stages.options import Count, Options, Share, refuse_unknown, wrong_options
@@ -112,32 +110,19 @@ class Context(Options, frozen=True, kw_only=True):
 # A compiled workflow: what its runs share on all backends. Made once, never changed.
 
 
-class GuardList(Struct, frozen=True, kw_only=True):
-    """The guards of a workflow: those of the rules, `tool_calls` if calls are `limited`, and the user's `own`.
+def _named_guards(rules: Rules, own: tuple[Guard, ...], without: frozenset[str] = frozenset()) -> Mapping[str, Guard]:
+    """The guards by name, in running order: those of the rules, `tool_calls` if calls are limited, the user's `own`.
 
-    Those named in `without` are left out.
+    The name is that of the function, or of the function that made it; equal names are numbered.
     """
-
-    limited: bool
-    own: tuple[Guard, ...]
-    without: frozenset[str] = frozenset()
-
-    def named(self, rules: Rules) -> Mapping[str, Guard]:
-        """The guards under these rules by name, in running order.
-
-        The name is that of the function, or of the function that made it; equal names are numbered.
-        """
-        limit = (tool_calls(rules),) if self.limited else ()
-        guards = (*guards_of(rules), *limit, *self.own)
-        names = [_name(guard) for guard in guards]
-        numbered = [f"{n} {names[: i + 1].count(n)}" if names.count(n) > 1 else n for i, n in enumerate(names)]
-        named = zip(numbered, guards, strict=True)
-        return MappingProxyType({name: guard for name, guard in named if name not in self.without})
-
-
-def _name(guard: Guard) -> str:
-    *makers, own = getattr(guard, "__qualname__", type(guard).__name__).split(".<locals>.")
-    return makers[-1] if makers and own == "guard" else own
+    limit = () if rules.limits.max_tool_calls is None else (tool_calls(rules),)
+    guards, names = (*guards_of(rules), *limit, *own), list[str]()
+    for guard in guards:
+        *makers, name = getattr(guard, "__qualname__", type(guard).__name__).split(".<locals>.")
+        names.append(makers[-1] if makers and name == "guard" else name)
+    numbered = [f"{n} {names[: i + 1].count(n)}" if names.count(n) > 1 else n for i, n in enumerate(names)]
+    named = zip(numbered, guards, strict=True)
+    return MappingProxyType({name: guard for name, guard in named if name not in without})
 
 
 class CompiledWorkflow(Struct, frozen=True, kw_only=True):
@@ -154,7 +139,8 @@ class CompiledWorkflow(Struct, frozen=True, kw_only=True):
     schemas: ToolSchemas
     grammars: Grammars
     own_families: int
-    guard_list: GuardList
+    own_guards: tuple[Guard, ...]
+    without_guards: frozenset[str] = frozenset()
     guards: Mapping[str, Guard]
     prompt: ContextBudget
     context: Context
@@ -163,7 +149,8 @@ class CompiledWorkflow(Struct, frozen=True, kw_only=True):
 
     def under(self, rules: Rules) -> Self:
         """The same workflow under other rules for the same tools."""
-        return replace(self, rules=rules, guards=self.guard_list.named(rules))
+        guards = _named_guards(rules, self.own_guards, self.without_guards)
+        return replace(self, rules=rules, guards=guards)
 
     def checked_by(self, other: Callable[[Check], Check]) -> Self:
         """The same workflow with each check of arguments replaced by `other(check)`."""
@@ -172,8 +159,8 @@ class CompiledWorkflow(Struct, frozen=True, kw_only=True):
 
     def without(self, guard: str) -> Self:
         """The same workflow without the guard of that name."""
-        fewer = replace(self.guard_list, without=self.guard_list.without | {guard})
-        return replace(self, guard_list=fewer, guards=fewer.named(self.rules))
+        fewer = self.without_guards | {guard}
+        return replace(self, without_guards=fewer, guards=_named_guards(self.rules, self.own_guards, fewer))
 
 
 # Options that agents and Guardrails share with workflows, repeated here for type checkers.
@@ -375,10 +362,11 @@ class Workflow(Generic[R_co]):
     def compiled(self) -> CompiledWorkflow:
         """Data that all runs of the workflow share, made when the first run begins."""
         rules, context = self.rules, self.context
-        tell_withheld(self.name, rules.withheld)
-        tell_unruled(self.name, rules.unruled)
-        tell_undeclared(self.name, () if required_tools(rules) else undeclared_writes(rules, self._named))
-        guards = GuardList(limited=self.limits.max_tool_calls is not None, own=own_guards(self.guards))
+        hint("withheld", self.name, rules.withheld)
+        hint("unruled", self.name, rules.unruled)
+        hint("undeclared", self.name, () if required_tools(rules) else undeclared_writes(rules, self._named))
+        compactor = context.compactor
+        own = tuple(placed_guard(guard, f"guards[{i}]") for i, guard in enumerate(self.guards))
         return CompiledWorkflow(
             rules=rules,
             unsure=self.unsure,
@@ -386,8 +374,8 @@ class Workflow(Generic[R_co]):
             schemas=compiled_schemas(rules.tools),
             grammars=lambda: self._openers,
             own_families=len(self.calls.families),
-            guard_list=guards,
-            guards=guards.named(rules),
+            own_guards=own,
+            guards=_named_guards(rules, own),
             prompt=ContextBudget(
                 tokens=0,
                 threshold=context.compact_at,
@@ -403,7 +391,7 @@ class Workflow(Generic[R_co]):
             ),
             context=replace(
                 context,
-                compactor=own_compactor(context.compactor),
+                compactor=compactor and placed(compactor, "context.compactor", Compacted, CannotFit),
                 progress_notes=context.progress_notes and bool(required_tools(rules)),
             ),
             rewords=MappingProxyType(rewords(self.nudges or {})),

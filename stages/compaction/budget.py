@@ -1,6 +1,6 @@
 """The input and output of compactors: a budget in tokens, and a shorter history."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Self
 
 from msgspec import Struct
@@ -25,14 +25,6 @@ class Meter(Struct, frozen=True, kw_only=True):
     tokens_per_character: float = STARTING_RATE
     report: Report = Report()
     sizes: tuple[int, ...] | None = None
-
-    def tokens_of(self, characters: int) -> int:
-        """Tokens of the whole prompt if the history has so many characters, rounded up."""
-        return tokens_of(self.overhead + characters, self.tokens_per_character, self.report)
-
-    def room(self, tokens: int) -> int:
-        """Maximum size of the history, in characters, for a prompt of so many tokens."""
-        return characters_of(tokens, self.tokens_per_character, self.report) - self.overhead
 
 
 _UNMETERED = Meter()
@@ -84,12 +76,8 @@ class ContextBudget(Options, frozen=True, kw_only=True):
 
     def tokens_of(self, characters: int) -> int:
         """Tokens of the whole prompt if the history has so many characters, rounded up."""
-        return self.meter.tokens_of(characters)
-
-    def weigh(self, message: Message) -> int:
-        """Size of the message in the prompt, in characters as `tokens.length` counts them."""
-        thought = length(message.reasoning) if self.reasoning and isinstance(message, Assistant) else 0
-        return size(message) + thought
+        meter = self.meter
+        return tokens_of(meter.overhead + characters, meter.tokens_per_character, meter.report)
 
     def measured(self, history: History) -> Measured:
         """The history with the size of each message: the meter's, else counted.
@@ -99,16 +87,22 @@ class ContextBudget(Options, frozen=True, kw_only=True):
         """
         sizes = self.meter.sizes
         if sizes is None or len(sizes) != len(history):
-            sizes = tuple(map(self.weigh if self.reasoning else size, history))
+            sizes = tuple(self._sizes(history))
         return Measured(messages=history, sizes=sizes, size=sum(sizes))
 
     def count(self, messages: Iterable[Message]) -> int:
         """Size of these messages in the prompt, in characters."""
-        return sum(map(self.weigh if self.reasoning else size, messages))
+        return sum(self._sizes(messages))
+
+    def _sizes(self, messages: Iterable[Message]) -> Iterator[int]:
+        """Size of each message in the prompt, in characters as `tokens.length` counts them."""
+        if not self.reasoning:
+            return map(size, messages)
+        return (size(one) + (length(one.reasoning) if isinstance(one, Assistant) else 0) for one in messages)
 
     def room(self, tokens: int) -> int:
         """Maximum size of the history, in characters, for a prompt of so many tokens."""
-        return self.meter.room(tokens)
+        return characters_of(tokens, self.meter.tokens_per_character, self.meter.report) - self.meter.overhead
 
     def excess(self, characters: int, tokens: int) -> int:
         """By how many characters a history of this size exceeds a prompt of so many tokens; 0 if it fits."""

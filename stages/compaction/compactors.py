@@ -188,9 +188,9 @@ def _cut_to_fit(recent: Measured, excess: int, *, recall: bool) -> Measured:
     for index, result in enumerate(recent.messages):
         if excess <= 0:
             break
-        if type(result) is not Tool or len(result.text) <= _SHORT or result.kind is not Kind.TOOL_RESULT:
+        if type(result) is not Tool or len(result.text) <= _SHORT:
             continue
-        if result.pinned:
+        if result.kind is not Kind.TOOL_RESULT or result.pinned:
             continue
         # The mark takes room, too, so measure a result that is nothing but the mark.
         most = sizes[index] - excess - size(_beginning(result, 0, recall=recall))

@@ -56,7 +56,9 @@ def compacted_conversation(history: History, budget: ContextBudget) -> Compacted
     now: tuple[Placed, ...] = ()
     counted = sent = total = compactions = 0
     failure: CannotFit | None = None
-    for end in _requests(history):
+    # Each request had the history up to a reply; the current one has all of it.
+    replies = (at for at, message in enumerate(history) if at and type(message) is Assistant)
+    for end in (*replies, len(history)):
         total, counted = total + sum(sizes[counted:end]), end
         if budget.tokens_of(total) < budget.trigger:
             continue
@@ -79,12 +81,6 @@ def pruned_conversation(history: History, budget: ContextBudget) -> CompactedCon
     whole = tuple(Placed(message, at) for at, message in enumerate(history))
     shorter = _compacted(whole, budget, (*_COMPACTORS, (TieredCompact(keep_recent=0), False)))
     return shorter if isinstance(shorter, CannotFit) else CompactedConversation(kept=shorter, compactions=1)
-
-
-def _requests(history: History) -> Iterator[int]:
-    """The length of the history in each request: up to each reply, and all of it for the current request."""
-    yield from (at for at, message in enumerate(history) if at and type(message) is Assistant)
-    yield len(history)
 
 
 def _opening(history: History) -> int:
@@ -121,7 +117,10 @@ def _parts(now: tuple[Placed, ...], *, goal: bool) -> Parts:
     """
     parts: list[Part] = []
     opening = _opening(tuple(each.message for each in now))
-    kept = _goals(now, opening, first=goal)
+    # Of the requests, the first, the last, and the last that does not follow a tool's result are kept.
+    asked = [at for at in range(opening, len(now)) if _is_asked(now[at].message)]
+    begun = [at for at in asked if not (at and type(now[at - 1].message) is Tool)]
+    kept = {*(asked[:1] if goal else ()), *asked[-1:], *begun[-1:]}
     at = 0
     while at < len(now):
         message, end = now[at].message, at + 1
@@ -135,13 +134,6 @@ def _parts(now: tuple[Placed, ...], *, goal: bool) -> Parts:
             parts.append(Words((at, end), turn=max(map(turn_of, said)), pinned=stays))
         at = end
     return tuple(parts)
-
-
-def _goals(now: tuple[Placed, ...], opening: int, *, first: bool) -> frozenset[int]:
-    """The indexes of the requests to keep: the first, the last, and the last that does not follow a tool's result."""
-    asked = [at for at in range(opening, len(now)) if _is_asked(now[at].message)]
-    begun = [at for at in asked if not (at and type(now[at - 1].message) is Tool)]
-    return frozenset((*(asked[:1] if first else ()), *asked[-1:], *begun[-1:]))
 
 
 def _is_asked(message: Message) -> bool:
@@ -161,16 +153,11 @@ def _restored(now: tuple[Placed, ...], left: Parts) -> Iterator[Placed]:
             start = part.span[1]
             yield from now[slice(*part.span)]
             continue
-        at = next((at for at in range(start, len(now)) if _is_same(now[at].message, part)), None)
-        if at is None:
-            yield Placed(part, -1)
+        call = part.call_id if type(part) is Tool else None
+        for at, (shown, place) in enumerate(((one.message, one.at) for one in now[start:]), start=start):
+            if shown is part or (type(shown) is Tool and shown.call_id == call):
+                start = at + 1
+                yield Placed(part, place)
+                break
         else:
-            start = at + 1
-            yield Placed(part, now[at].at)
-
-
-def _is_same(shown: Message, left: Message) -> bool:
-    """Whether `left` is the message that was shown, possibly truncated."""
-    if shown is left:
-        return True
-    return type(shown) is Tool and type(left) is Tool and shown.call_id == left.call_id
+            yield Placed(part, -1)

@@ -27,7 +27,7 @@ from stages.effect import NeedsInput
 from stages.halt import Halt, Unsure
 from stages.kept import Kept
 from stages.message import Assistant, Kind, ToolCall, User
-from stages.nudges import call_after_thinking, think_before_calling
+from stages.nudges import CALL_AFTER_THINKING, THINK_BEFORE_CALLING
 from stages.pipeline import Stage, on
 from stages.reasoning import split_reasoning
 from stages.repair.decoding import decode
@@ -91,7 +91,7 @@ _SUGGESTED = 8
 """Maximum number of suggestions in a question: a tool may have hundreds of possible values."""
 
 
-def question_about(calls: tuple[ToolCall, ...], measured: Mapping[str, MeasuredCall]) -> NeedsInput:
+def _question_about(calls: tuple[ToolCall, ...], measured: Mapping[str, MeasuredCall]) -> NeedsInput:
     """The question which tool or value is meant, about the least probable choice; the chosen one is suggested first.
 
     If no choice is known, it asks whether the calls are meant.
@@ -131,13 +131,19 @@ def ask_again(when: WhenUnsure, names: Mapping[str, str]) -> Stage:
         head, tail = decode(_fields, bytes(phase.request.head)), decode(_fields, bytes(phase.request.tail))
         match _step(when, escalation):
             case ThinkFirst(tokens=tokens) if escalation.asks == "thought":
-                head = _shorter(head, names.get("max_tokens", "max_tokens"), tokens)
+                name = names.get("max_tokens", "max_tokens")
+                known = msgspec.json.decode(head.get(name, b"null"), type=int | None)
+                head = {field: value for field, value in head.items() if field not in ("logprobs", "top_logprobs")}
+                head[name] = _raw(tokens if known is None else min(known, tokens))
                 tail = {field: value for field, value in tail.items() if field not in (*CONSTRAINTS, "tool_choice")}
             case Vote(temperature=temperature):
-                head = _varied(head, escalation, names, temperature)
+                named, seed = names.get("temperature", "temperature"), names.get("seed", "seed")
+                head |= {named: _raw(temperature)} if named else {}
+                if seed in head:
+                    head[seed] = _raw(msgspec.json.decode(head[seed], type=int) + len(escalation.votes))
             case _:
                 return state
-        request = replace(phase.request, head=_written(head), tail=_written(tail))
+        request = replace(phase.request, head=_raw(head), tail=_raw(tail))
         return state.to(replace(phase, request=request))
 
     return stage
@@ -148,26 +154,8 @@ def _step(when: WhenUnsure, escalation: Escalation) -> UnsureStep | None:
     return when.steps[escalation.step] if escalation.step < len(when.steps) else None
 
 
-def _shorter(head: _Fields, name: str, tokens: int) -> _Fields:
-    known = msgspec.json.decode(head.get(name, b"null"), type=int | None)
-    fewer = {name: _raw(tokens if known is None else min(known, tokens))}
-    return {field: value for field, value in head.items() if field not in ("logprobs", "top_logprobs")} | fewer
-
-
-def _varied(head: _Fields, escalation: Escalation, names: Mapping[str, str], temperature: float) -> _Fields:
-    named, seed = names.get("temperature", "temperature"), names.get("seed", "seed")
-    varied = {**head, **({named: _raw(temperature)} if named else {})}
-    if seed in head:
-        varied[seed] = _raw(msgspec.json.decode(head[seed], type=int) + len(escalation.votes))
-    return varied
-
-
-def _raw(value: float) -> Raw:
+def _raw(value: float | _Fields) -> Raw:
     return Raw(msgspec.json.encode(value))
-
-
-def _written(fields: _Fields) -> Raw:
-    return Raw(msgspec.json.encode(fields))
 
 
 # Settling: calls that the model is sure of pass; the others are decided again, by a person, or not at all.
@@ -255,19 +243,26 @@ def _judged(
     if (least is None and (larger or not when.below)) or (least is not None and least >= when.below):
         return _settled(state, phase, sure)
     first = 0 if escalation is None else escalation.step + 1
+    thought = escalation.thought if escalation else ""
     for number, step in enumerate(when.steps[first:], start=first):
+        begun = Escalation(step=number, length=len(state.history), thought=thought)
         match step:
             case StopRun():
                 call = min(phase.calls, key=lambda call: sure.get(call.id, 0.0))
                 return Unsure(tool=call.name, arguments=call.arguments, confidence=least, below=when.below)
             case AskPerson():
-                asked = question_about(phase.calls, DOUBTS.get(state).measured)
+                asked = _question_about(phase.calls, DOUBTS.get(state).measured)
                 return _undecided(state).say(Assistant(text=asked.question)).to(Done(outcome=asked))
-            case ThinkFirst() | Vote() | AskLarger():
-                if _affordable(state, when, _cost(step)):
-                    return _again(state, _begun(step, number, len(state.history), phase, escalation))
+            case ThinkFirst():
+                calls, begun = 2, replace(begun, asks="thought", thought="")
+            case Vote(samples=samples):
+                calls, begun = samples - 1, replace(begun, votes=(replace(phase, asked=Asked()),))
+            case AskLarger():
+                calls, begun = 1, replace(begun, asks="larger")
             case _:
                 assert_never(step)
+        if _affordable(state, when, calls):
+            return _again(state, begun)
     return _settled(state, phase, sure)
 
 
@@ -279,36 +274,8 @@ def _undecided(state: State) -> State:
     return DOUBTS.put(state, Doubts(calls=DOUBTS.get(state).calls))
 
 
-def _cost(step: ThinkFirst | Vote | AskLarger) -> int:
-    """The number of further model calls that the step takes."""
-    match step:
-        case ThinkFirst():
-            return 2
-        case Vote(samples=samples):
-            return samples - 1
-        case AskLarger():
-            return 1
-        case _:
-            assert_never(step)
-
-
 def _affordable(state: State, when: WhenUnsure, calls: int) -> bool:
     return DOUBTS.get(state).calls + calls <= when.max_calls and calls <= state.ledger.budget.calls
-
-
-def _begun(
-    step: ThinkFirst | Vote | AskLarger, number: int, length: int, phase: Vetted, before: Escalation | None
-) -> Escalation:
-    begun = Escalation(step=number, length=length, thought=before.thought if before else "")
-    match step:
-        case ThinkFirst():
-            return replace(begun, asks="thought", thought="")
-        case Vote():
-            return replace(begun, votes=(replace(phase, asked=Asked()),))
-        case AskLarger():
-            return replace(begun, asks="larger")
-        case _:
-            assert_never(step)
 
 
 def _again(state: State, escalation: Escalation) -> State:
@@ -330,8 +297,8 @@ def think_first() -> Stage:
         escalation = open_escalation(state)
         if escalation is None or phase.summary or not (escalation.asks == "thought" or escalation.thought):
             return state
-        notes = [User(text=think_before_calling(), kind=Kind.THINK_FIRST)]
-        shown = (Assistant(text=escalation.thought), User(text=call_after_thinking(), kind=Kind.THINK_FIRST))
+        notes = [User(text=THINK_BEFORE_CALLING, kind=Kind.THINK_FIRST)]
+        shown = (Assistant(text=escalation.thought), User(text=CALL_AFTER_THINKING, kind=Kind.THINK_FIRST))
         said = (*phase.notes, *notes, *(shown if escalation.asks != "thought" else ()))
         return state.to(replace(phase, notes=said))
 

@@ -95,7 +95,8 @@ def choice_at(
     can have, so the probability of the chosen text is never overestimated. Texts that begin with the same token share
     its probability.
     """
-    text, ended = written(tokens), {_whole(one): one for one in offered}
+    # An end mark after all but strings: otherwise 70 would begin with 7.
+    text, ended = written(tokens), {one if one.startswith('"') else one + _END: one for one in offered}
     rest = _begun(text[start:])
     chosen = next((one for one in ended if rest.startswith(one)), None)
     if chosen is None:
@@ -161,11 +162,6 @@ def _fitting(said: str, lead: str | None, token: str, texts: Collection[str]) ->
         return frozenset()
     begun = _begun(said + token)
     return frozenset(text for text in texts if text.startswith(begun) or begun.startswith(text))
-
-
-def _whole(text: str) -> str:
-    """An offered text with an end mark, unless it is a string: otherwise 70 would begin with 7."""
-    return text if text.startswith('"') else text + _END
 
 
 def _begun(text: str) -> str:
@@ -246,20 +242,14 @@ def offer_of(tail: Raw, tools: tuple[ToolSpec, ...]) -> OfferedValues:
 
     `tools` are those that the prompt lists as text.
     """
-    if schema := _constraint(tail):
+    fields = decode(_fields, bytes(tail))
+    schemas = (decode(_json, bytes(fields[name])) for name in CONSTRAINTS if name in fields)
+    if schema := next((schema for schema in schemas if any(_branches(schema))), None):
         known = _definitions(schema)
         return {name: _limited_arguments(arguments, known) for name, arguments in _branches(schema)}
-    fields = decode(_fields, bytes(tail))
     if "tools" in fields:
         return dict(_declared(decode(_json, bytes(fields["tools"]))))
     return {tool.name: _limited_arguments(decode(_json, bytes(tool.parameters)), {}) for tool in tools}
-
-
-def _constraint(tail: Raw) -> Json:
-    """The field with a schema of the reply that names calls; None if there is none."""
-    fields = decode(_fields, bytes(tail))
-    schemas = (decode(_json, bytes(fields[name])) for name in CONSTRAINTS if name in fields)
-    return next((schema for schema in schemas if any(_branches(schema))), None)
 
 
 def _branches(schema: Json) -> Iterator[tuple[str, Json]]:

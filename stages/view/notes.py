@@ -39,7 +39,9 @@ def note_progress(rules: Rules) -> Stage:
 
     @on(Folded)
     def stage(state: State, phase: Folded) -> State | Halt:
-        if phase.summary or not _went_well(state):
+        last = state.history[-1] if state.history else None
+        well = isinstance(last, Tool) and last.kind is Kind.TOOL_RESULT and last.status == "succeeded"
+        if phase.summary or not well:
             return state
         left = pending(rules, state.ledger)
         done = [step for step in required_tools(rules) if state.succeeded(step) and step not in left]
@@ -75,11 +77,6 @@ def _counted(step: str, rules: Rules, state: State) -> str:
 def _ends(rules: Rules) -> tuple[str, ...]:
     """The tools that end the run; empty if text does."""
     return () if rules.on_text == "accept" else rules.terminal
-
-
-def _went_well(state: State) -> bool:
-    last = state.history[-1] if state.history else None
-    return isinstance(last, Tool) and last.kind is Kind.TOOL_RESULT and last.status == "succeeded"
 
 
 def _warned(state: State, phase: Folded, text: str, kind: Kind) -> State:

@@ -28,22 +28,16 @@ class Section(Struct, frozen=True, kw_only=True):
 
 def sections_of(texts: Mapping[SectionName, str], rate: float = STARTING_RATE) -> tuple[Section, ...]:
     """The sections that have a text, in their order, with their tokens at `rate` tokens per character."""
-    written = ((name, _written(name, texts.get(name, "").strip())) for name in ORDER)
-    return tuple(
-        Section(name=name, text=text, tokens=int(length(text) * rate) + 1) for name, text in written if text.strip()
-    )
+    written = {name: text for name in ORDER if (text := texts.get(name, "").strip())}
+    if "background" in written:
+        # Somebody else wrote it, so it is between tags that it cannot close.
+        written["background"] = f"<background>\n{_TAG.sub('&lt;', written['background'])}\n</background>"
+    return tuple(Section(name=name, text=text, tokens=int(length(text) * rate) + 1) for name, text in written.items())
 
 
 def joined(sections: tuple[Section, ...]) -> str:
     """The sections as one system prompt."""
     return "\n\n".join(section.text for section in sections)
-
-
-def _written(name: SectionName, text: str) -> str:
-    """The text for the prompt. Background, which somebody else wrote, is between tags that it cannot close."""
-    if name != "background" or not text:
-        return text
-    return f"<background>\n{_TAG.sub('&lt;', text)}\n</background>"
 
 
 _TAG = re.compile(r"<(?=\s*(?:/\s*)?background)", re.IGNORECASE)

@@ -13,7 +13,7 @@ from stages.halt import Halt
 from stages.message import History, Kind, Tool, User, turn_of
 from stages.pipeline import Stage, on
 from stages.reasoning import split_reasoning
-from stages.state import MAIN, Ledger, Ready, State, SummaryOrder
+from stages.state import MAIN, Ready, State, SummaryOrder
 from stages.tokens import length
 from stages.view.recall import with_compaction
 from stages.wire import tool_schemas
@@ -52,15 +52,18 @@ def ask_for_summary(
 ) -> Stage:
     """Ask for a summary in a Ready state, if the compactor's own tiers are not enough. Runs before `compact`.
 
-    `stages.deliver` applies the reply; if it is unusable, the compactor does what it can. No summary is requested with
-    the last model call, nor if the request would not fit. `elsewhere` is the context, in tokens, of the backend's
-    other model for summaries; None if it has none. The run's own model is asked instead if that context is too small,
-    or once a summary was unusable.
+    `stages.deliver` applies the reply; if it is unusable, the compactor does what it can. At most one summary is
+    requested per turn, none with the last model call, and none if the request would not fit. `elsewhere` is the
+    context, in tokens, of the backend's other model for summaries; None if it has none. The run's own model is asked
+    instead if that context is too small, or once a summary was unusable.
     """
 
     @on(Ready)
     def stage(state: State, phase: Ready) -> State | Halt:
-        if phase.summary is not None or phase.target != MAIN or not _may_ask(state.ledger):
+        ledger = state.ledger
+        if phase.summary is not None or phase.target != MAIN or ledger.turn <= ledger.summary_turn:
+            return state
+        if ledger.budget.calls <= 1 or len(ledger.summary_failures) >= _FAILURES:
             return state
         characters = state.measure(reasoning=budget.reasoning)
         rate = state.ledger.tokens_per_character
@@ -81,11 +84,6 @@ def ask_for_summary(
     return stage
 
 
-def _may_ask(ledger: Ledger) -> bool:
-    """Whether the budget allows a summary: not with the last call, at most one per turn, and few failures so far."""
-    return ledger.budget.calls > 1 and ledger.turn > ledger.summary_turn and len(ledger.summary_failures) < _FAILURES
-
-
 def _enough(compactor: Compactor, history: History, budget: ContextBudget) -> bool:
     """Whether the compactor reaches the target without dropping any call that ran (listing it is not enough)."""
     compacted = compactor(history, budget)
@@ -100,11 +98,12 @@ def _answers(history: History) -> int:
 
 def _replaced(old: History) -> list[Span]:
     """The spans that a summary replaces: everything that may be cut, and an earlier summary, which it covers."""
-    return [(start, end) for start, end in exchanges(old) if _replaceable(old[start:end])]
-
-
-def _replaceable(part: History) -> bool:
-    return not any(map(is_protected, part)) or (isinstance(part[0], User) and part[0].kind is Kind.SUMMARY)
+    return [
+        (start, end)
+        for start, end in exchanges(old)
+        if not any(map(is_protected, old[start:end]))
+        or (isinstance(first := old[start], User) and first.kind is Kind.SUMMARY)
+    ]
 
 
 def _taken(old: History) -> History:
@@ -121,7 +120,7 @@ def summarized(state: State, order: SummaryOrder, reply: Reply) -> State:
     results = [f"{m.call_id} ({m.name})" for m in gone if isinstance(m, Tool)]
     said = nudges.summary(text, results[-20:] if order.budget.recall else ())
     summary = User(text=said, kind=Kind.SUMMARY, turn=turn_of(gone[-1]), pinned=True)
-    if order.budget.weigh(summary) >= order.budget.count(gone):
+    if order.budget.count([summary]) >= order.budget.count(gone):
         return unsummarized(state, "it is no shorter than what it would replace")
     spans = _replaced(old)
     # At the place of the last replaced span, so that it does not precede the user's request.

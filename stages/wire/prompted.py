@@ -1,29 +1,23 @@
 """Tools and calls as text, for models and servers without native tool calls.
 
-The forms are `JSON`, the default, `XML`, and, for constrained replies that may also be a text answer, `LIST` and
+The forms are `JSON`, the default, and, for constrained replies that may also be a text answer, `LIST` and
 `RESPONDING`. For each, `decode_calls(encode_calls(x)) == x`. The description of the tools ends the system prompt and is
 the same in every turn. Replies that do not follow the form exactly are left to rescue.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from types import MappingProxyType
 from typing import Literal, assert_never
 
 import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from stages._later import LazyPattern
 from stages.effect import RawCall
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
 from stages.repair.decoding import decode, decode_or
-from stages.repair.json_text import json_object, json_quoted, object_members
 from stages.tool import RESPOND, ToolSpec
 from stages.wire.valid import call_as_text, with_object_arguments
-
-FormName = Literal["json", "xml"]
-"""The forms that a backend's profile can choose."""
 
 
 class Form(Struct, frozen=True, kw_only=True):
@@ -33,7 +27,7 @@ class Form(Struct, frozen=True, kw_only=True):
     JSON, too. `answers` is the tool that a text answer calls, if there is one; the description leaves it out.
     """
 
-    name: FormName | Literal["list"]
+    name: Literal["json", "list"]
     introduction: str
     encode_calls: Callable[[tuple[ToolCall, ...]], str]
     decode_calls: Callable[[str], tuple[RawCall, ...]]
@@ -89,9 +83,16 @@ def _unwrapped(text: str) -> bytes | str:
     return text if found is None else bytes(found.call)
 
 
+def _objects(calls: tuple[ToolCall, ...]) -> list[_Call]:
+    return [_Call(tool=call.name, args=Raw(call.arguments.encode())) for call in calls]
+
+
+def _raw_calls(found: list[_Call]) -> tuple[RawCall, ...]:
+    return tuple(RawCall(name=call.tool, arguments=bytes(call.args).decode()) for call in found)
+
+
 def _encode_lines(calls: tuple[ToolCall, ...]) -> str:
-    lines = (msgspec.json.encode(_Call(tool=c.name, args=Raw(c.arguments.encode()))).decode() for c in calls)
-    return "\n".join(lines)
+    return msgspec.json.Encoder().encode_lines(_objects(calls)).decode().removesuffix("\n")
 
 
 def _decode_lines(text: str) -> tuple[RawCall, ...]:
@@ -102,7 +103,7 @@ def _decode_lines(text: str) -> tuple[RawCall, ...]:
             found = [decode(_call, _unwrapped(line)) for line in text.strip().split("\n")]
         except msgspec.DecodeError:
             return ()
-    return tuple(RawCall(name=call.tool, arguments=bytes(call.args).decode()) for call in found)
+    return _raw_calls(found)
 
 
 JSON = Form(name="json", introduction=_JSON_TOOLS, encode_calls=_encode_lines, decode_calls=_decode_lines)
@@ -139,15 +140,14 @@ _answer = msgspec.json.Decoder(_Answer)
 
 
 def _encode_list(calls: tuple[ToolCall, ...]) -> str:
-    return msgspec.json.encode([_Call(tool=c.name, args=Raw(c.arguments.encode())) for c in calls]).decode()
+    return msgspec.json.encode(_objects(calls)).decode()
 
 
 def _decode_list(text: str) -> tuple[RawCall, ...]:
     """The calls of a list, or a single call without a list."""
     if (found := decode_or(_call_or_calls, _unwrapped(text), None)) is None:
         return ()
-    calls = found if isinstance(found, list) else [found]
-    return tuple(RawCall(name=call.tool, arguments=bytes(call.args).decode()) for call in calls)
+    return _raw_calls(found if isinstance(found, list) else [found])
 
 
 def _decode_answer(text: str) -> str | None:
@@ -197,126 +197,6 @@ RESPONDING = replace(
     answers=RESPOND,
 )
 """`LIST`, where an answer is a call of `respond`: as one more tool, a small model gives it no chance."""
-
-
-# Calls as markup, one tag per parameter: long texts and code appear verbatim, without quotes and escapes.
-#
-#     <invoke name="write">
-#     <parameter name="text">any text</parameter>
-#     <parameter name="count" string="false">3</parameter>
-#     </invoke>
-#
-# `string="false"` means that the value is JSON. Arguments that contain this markup, or would not survive a round trip
-# character for character, are written as one JSON object instead of parameters. Rescue (families/xml_calls.py) reads
-# what this decoder is too strict for.
-
-_XML_TOOLS = """\
-# Tools
-
-You do this task by calling tools. To call one, reply with this and nothing else, one parameter for each argument:
-
-<invoke name="NAME OF THE TOOL">
-<parameter name="NAME OF THE ARGUMENT">its value</parameter>
-</invoke>
-
-Write text as it is, without quotes and escapes. Where the schema asks for anything else (a number, true or false, \
-a list, an object), write JSON.
-
-Call one tool at a time, then wait: its result comes in the next message. Use values that you were given or \
-that a result contains; never make one up.
-
-The tools:
-"""
-
-_HEAD = LazyPattern(r'\s*<invoke name="([^"]*)">')
-_KEY = LazyPattern(r'\s*<parameter name="([\w.-]+)"( string="false"| string="true")?>')
-_END = LazyPattern(r"\s*</invoke>")
-_BRACE = LazyPattern(r"\n\s*\{")
-_PLAIN_KEY = LazyPattern(r"[\w.-]{1,100}")
-_MARKUP = LazyPattern(r"<[^<>\s]{0,20}(?:parameter|invoke)")
-_CLOSING = "</parameter>"
-_CLOSING_WHOLE = "\n</invoke>"
-_any = msgspec.json.Decoder(Raw)
-
-
-def _encode_markup(calls: tuple[ToolCall, ...]) -> str:
-    return "\n".join(map(_encode_call, calls))
-
-
-def _encode_call(call: ToolCall) -> str:
-    from html import escape  # noqa: PLC0415 - slow to load, and only this form needs it
-
-    head = f'<invoke name="{escape(call.name)}">\n'
-    given = object_members(call.arguments)
-    if (
-        given is not None
-        and all(map(_PLAIN_KEY.compiled.fullmatch, given))
-        and not _MARKUP.compiled.search(call.arguments)
-    ):
-        parameters = "".join(_parameter(name, bytes(value).decode()) for name, value in given.items())
-        text = f"{head}{parameters}</invoke>"
-        if _decode_markup(text) == (RawCall(name=call.name, arguments=call.arguments),):
-            return text
-    return f"{head}{call.arguments}{_CLOSING_WHOLE}"
-
-
-def _parameter(name: str, value: str) -> str:
-    if not value.startswith('"'):
-        return f'<parameter name="{name}" string="false">{value}{_CLOSING}\n'
-    text = msgspec.json.decode(value, type=str)
-    body = f"\n{text}\n" if "\n" in text else text
-    return f'<parameter name="{name}">{body}{_CLOSING}\n'
-
-
-def _decode_markup(text: str) -> tuple[RawCall, ...]:
-    from html import unescape  # noqa: PLC0415 - see above
-
-    calls: list[RawCall] = []
-    position, end = 0, len(text.rstrip())
-    while position < end:
-        head = _HEAD.compiled.match(text, position)
-        read = _read_body(text, head.end()) if head else None
-        if head is None or read is None:
-            return ()
-        arguments, position = read
-        calls.append(RawCall(name=unescape(head[1]), arguments=arguments))
-    return tuple(calls)
-
-
-def _read_body(text: str, position: int) -> tuple[str, int] | None:
-    """The arguments, and the end of the call."""
-    if _BRACE.compiled.match(text, position):
-        # Valid JSON cannot contain this: newlines in strings are escaped, and tags occur only in strings.
-        end = text.find(_CLOSING_WHOLE, position)
-        arguments = text[position + 1 : end]
-        return (arguments, end + len(_CLOSING_WHOLE)) if end > 0 and object_members(arguments) is not None else None
-    given: dict[str, str] = {}
-    while key := _KEY.compiled.match(text, position):
-        end = text.find(_CLOSING, key.end())
-        value = _read_value(text[key.end() : end], key[2] or "") if end > 0 else None
-        if value is None or key[1] in given:
-            return None
-        given[key[1]] = value
-        position = end + len(_CLOSING)
-    end_tag = _END.compiled.match(text, position)
-    return (json_object(given), end_tag.end()) if end_tag else None
-
-
-def _read_value(value: str, typed: str) -> str | None:
-    """One value as JSON. Without a type, a newline after the opening tag and one before the closing tag are markup."""
-    if "false" in typed:
-        try:
-            return bytes(decode(_any, value)).decode()
-        except msgspec.DecodeError:
-            return None
-    if not typed and value.startswith("\n"):
-        value = value[1:].removesuffix("\n")
-    return json_quoted(value)
-
-
-XML = Form(name="xml", introduction=_XML_TOOLS, encode_calls=_encode_markup, decode_calls=_decode_markup)
-
-FORMS: Mapping[FormName, Form] = MappingProxyType({"json": JSON, "xml": XML})
 
 
 # A history as text.

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 
+import msgspec
 from msgspec import Struct
 
 from stages.effect import Reply
 from stages.wire.anthropic import messages_server
 from stages.wire.openai import chat_server, responses_server
-from stages.wire.server.errors import RequestError, WireAnswer
+from stages.wire.server.errors import RequestError, WireAnswer, headers_of
 from stages.wire.server.request import ServerProtocol, ServerRequest
 from stages.wire.server.streams import Envelope, Events
 
@@ -23,8 +24,14 @@ class ServerWire(Struct, frozen=True, kw_only=True):
     prefix: str
     decode_request: Callable[[bytes], ServerRequest | RequestError]
     encode_reply: Callable[[Reply, Envelope], bytes]
-    encode_error: Callable[[RequestError], WireAnswer]
+    error_object: Callable[[RequestError], object]
     events: Callable[[Envelope], Events]
+
+    def encode_error(self, error: RequestError) -> WireAnswer:
+        """The error as a whole answer."""
+        return WireAnswer(
+            status=error.status, headers=headers_of(error), body=msgspec.json.encode(self.error_object(error))
+        )
 
 
 CHAT = ServerWire(
@@ -33,7 +40,7 @@ CHAT = ServerWire(
     prefix="chatcmpl-",
     decode_request=chat_server.decode_request,
     encode_reply=chat_server.encode_reply,
-    encode_error=chat_server.encode_error,
+    error_object=chat_server.error_object,
     events=chat_server.completion_events,
 )
 
@@ -43,7 +50,7 @@ RESPONSES = ServerWire(
     prefix="resp_",
     decode_request=responses_server.decode_request,
     encode_reply=responses_server.encode_reply,
-    encode_error=chat_server.encode_error,
+    error_object=chat_server.error_object,
     events=responses_server.response_events,
 )
 
@@ -53,6 +60,6 @@ MESSAGES = ServerWire(
     prefix="msg_",
     decode_request=messages_server.decode_request,
     encode_reply=messages_server.encode_reply,
-    encode_error=messages_server.encode_error,
+    error_object=messages_server.error_object,
     events=messages_server.message_events,
 )

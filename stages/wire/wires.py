@@ -21,43 +21,27 @@ from stages.wire.sampling import Sampling
 _T = TypeVar("_T")
 
 ToolChoice = Literal["none", "required", "named"]
-"""Which `tool_choice` a backend obeys: `required` (any tool), or also a tool by its name (`named`).
-
-`none`: forge never sends one, because the backend refuses or ignores it, or its behaviour is unknown.
-"""
-
 Constrain = Literal["none", "json_schema", "strict", "json_object", "format", "structured_outputs", "guided_json"]
-"""How a backend is asked to constrain a reply to a JSON Schema.
-
-`json_schema` and `strict` use `response_format`, the latter in OpenAI's strict subset. `json_object` does too, with the
-schema beside the type, for llama-cpp-python's server. `format` is Ollama's field; `structured_outputs` is vLLM's since
-version 0.11, `guided_json` its older one.
-"""
 
 
 def field(schema: Raw, constrain: Constrain) -> dict[str, object]:
     """The field of a request that constrains the reply to this schema. ValueError if the backend has none."""
     match constrain:
-        case "json_schema":
-            return {"response_format": {"type": "json_schema", "json_schema": {"name": "tool_call", "schema": schema}}}
-        case "strict":
-            named = {"name": "tool_call", "strict": True, "schema": schema}
+        case "json_schema" | "strict":
+            strict = {"strict": True} if constrain == "strict" else {}
+            named = {"name": "tool_call", **strict, "schema": schema}
             return {"response_format": {"type": "json_schema", "json_schema": named}}
         case "json_object":
             return {"response_format": {"type": "json_object", "schema": schema}}
-        case "format":
-            return {"format": schema}
         case "structured_outputs":
             return {"structured_outputs": {"json": schema}}
-        case "guided_json":
-            return {"guided_json": schema}
+        case "format" | "guided_json":
+            return {constrain: schema}
         case "none":
             raise ValueError("this backend does not support JSON Schema for replies; use the mode native or prompted")
         case other:
             assert_never(other)
 
-
-# The wires as values: what stages and interpreters need to know of a protocol.
 
 WireName = Literal["openai", "ollama", "anthropic"]
 
@@ -108,10 +92,9 @@ def in_dialect(fields: Mapping[str, _T], dialect: Dialect) -> dict[str, _T]:
 class Wire(Struct, frozen=True, kw_only=True):
     """A protocol. `path` is where requests go, below the server's base address.
 
-    `head` and `tail` make the fields of a request before and after its messages. `head` takes the history, because some
-    protocols put the system prompt there; `tail` takes the tools and the JSON Schema of the reply. `head` raises
-    ValueError for an option that the backend lacks, `tail` for a schema. `option_names` are the names of options.
-    `stream` reads a streamed reply from its first byte; `stream_fields` request one.
+    `head` makes the fields of a request before its messages; it takes the history, because some protocols put the
+    system prompt there, and raises ValueError for an option that the backend lacks. `option_names` are the names of
+    options. `stream` reads a streamed reply from its first byte; `stream_fields` request one.
 
     Differences between protocols, so that nobody tests for their names: `at_root`: `path` is below the server's root,
     not below `/v1`. `json_lines`: a stream is lines of JSON instead of server-sent events. `lists_models`: servers list
@@ -126,7 +109,6 @@ class Wire(Struct, frozen=True, kw_only=True):
     head: Callable[[str, Sampling, History], Raw]
     tools: Callable[[tuple[ToolSpec, ...]], Raw]
     messages: Callable[[History], tuple[Raw, ...]]
-    tail: Callable[[Raw | None, Raw | None], Raw]
     decode: Callable[[bytes], Reply | Fault]
     stream: Decoder
     stream_fields: Mapping[str, Raw] = _STREAM
@@ -142,6 +124,15 @@ class Wire(Struct, frozen=True, kw_only=True):
     excludes_demand: tuple[str, ...] = ()
     logprobs: Mapping[str, object] = {}
     counts_at: str | None = None
+
+    def tail(self, tools: Raw | None, schema: Raw | None) -> Raw:
+        """The fields of a request after its messages: tools and what accompanies them, then the reply's schema.
+
+        ValueError if the backend cannot constrain a reply.
+        """
+        asked = {} if tools is None else {"tools": tools, **self.dialect.tools_body}
+        bound = {} if schema is None else field(schema, self.dialect.constrain)
+        return Raw(msgspec.json.encode(in_dialect({**asked, **bound}, self.dialect)))
 
     def streamed(self, request: Request) -> bytes:
         """The request as JSON, ready to send, asking for a stream."""
@@ -164,7 +155,6 @@ def _openai(dialect: Dialect, names: Mapping[str, str]) -> Wire:
         head=lambda model, sampling, _: openai.request_head(model, sampling, names, dialect.body),
         tools=openai.encode_strict_tools if strictly else openai.encode_tools,
         messages=lambda history: openai.encode_messages(openai.encode_history(valid.valid_history(history))),
-        tail=_tail(dialect),
         decode=openai.decode_reply,
         stream=openai.OpenAIStream(),
         stream_fields=MappingProxyType({"stream": Raw(b"true"), "stream_options": Raw(b'{"include_usage":true}')}),
@@ -185,7 +175,6 @@ def _ollama(dialect: Dialect, names: Mapping[str, str]) -> Wire:
         ),
         tools=openai.encode_tools,
         messages=lambda history: openai.encode_messages(ollama.encode_history(history)),
-        tail=_tail(dialect),
         decode=ollama.decode_reply,
         stream=ollama.OllamaStream(),
         at_root=True,
@@ -204,24 +193,12 @@ def _anthropic(dialect: Dialect, names: Mapping[str, str]) -> Wire:
         ),
         tools=lambda tools: anthropic.encode_tools(tools, cache=dialect.prompt_cache),
         messages=lambda history: openai.encode_messages(anthropic.encode_history(history)),
-        tail=_tail(dialect),
         decode=anthropic.decode_reply,
         stream=anthropic.AnthropicStream(),
         demands=True,
         excludes_demand=("thinking",),
         counts_at="/messages/count_tokens",
     )
-
-
-def _tail(dialect: Dialect) -> Callable[[Raw | None, Raw | None], Raw]:
-    """The tools and the fields that accompany them, then the schema in the backend's field for it."""
-
-    def tail(tools: Raw | None, schema: Raw | None) -> Raw:
-        asked = {} if tools is None else {"tools": tools, **dialect.tools_body}
-        bound = {} if schema is None else field(schema, dialect.constrain)
-        return Raw(msgspec.json.encode(in_dialect({**asked, **bound}, dialect)))
-
-    return tail
 
 
 _PROTOCOLS: Mapping[WireName, tuple[Callable[[Dialect, Mapping[str, str]], Wire], Mapping[str, str]]] = {

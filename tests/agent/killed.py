@@ -6,8 +6,8 @@ from pathlib import Path
 
 from forge import tool
 from forge.agent import Agent
+from forge.agent.memory import Session, SQLiteStore
 from forge.interpreters.scripted import Scripted, call
-from tests.agent.keepers import FileKeeper
 
 
 def agent(folder: Path, model: Scripted) -> Agent:
@@ -22,7 +22,8 @@ def agent(folder: Path, model: Scripted) -> Agent:
         sys.stdin.read()
         return "paid"
 
-    return Agent("killed", backend=model, tools=[pay], memory=FileKeeper(folder / "memory"))
+    memory = Session(SQLiteStore(folder / "memory.db"), "killed")
+    return Agent("killed", backend=model, tools=[pay], memory=memory)
 
 
 async def first(folder: Path) -> None:

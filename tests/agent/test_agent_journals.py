@@ -8,24 +8,18 @@ import pytest
 from forge import resume_journal
 from forge.agent import Agent
 from forge.errors import JournalError
-from forge.interpreters.scripted import Line, Scripted, call
+from forge.interpreters.scripted import Scripted, call
 from forge.journal import journal_parts, replay
-from stages.effect import Fault
 from stages.events import CallsAccepted, Event
+from tests.agent.test_provider import DOWN, chain
 from tests.flows import look
 from tests.heard import heard_by
 
-DOWN = Fault(kind="unreachable", detail="connection refused")
 LOOK = call("look", what="a")
 
 
-def chain(*scripts: list[Line]) -> Agent:
-    first, *others = map(Scripted, scripts)
-    return Agent("chain", backend=first, fallbacks=others, tools=[look])
-
-
 def test_another_model_goes_on_with_a_journal(tmp_path: Path) -> None:
-    agent, path = chain([LOOK, DOWN], [DOWN], ["It is 7."]), tmp_path / "run.jsonl"
+    (agent, _), path = chain([LOOK, DOWN], [DOWN], ["It is 7."]), tmp_path / "run.jsonl"
     ended = agent.process_sync("Go.", journal=path).unwrap()
     assert ended.value == "It is 7."
     parts = journal_parts(path)
@@ -42,7 +36,7 @@ def test_a_model_that_cannot_be_reached_leaves_no_part(tmp_path: Path) -> None:
 
 
 def test_the_last_part_can_be_resumed(tmp_path: Path) -> None:
-    agent, path = chain([LOOK, DOWN], [DOWN]), tmp_path / "run.jsonl"
+    (agent, _), path = chain([LOOK, DOWN], [DOWN]), tmp_path / "run.jsonl"
     agent.process_sync("Go.", journal=path).failure()
     last = journal_parts(path)[-1]
     assert last.name == "run.part-2.jsonl"
@@ -70,8 +64,7 @@ def test_what_came_too_late_is_in_a_part_too(tmp_path: Path) -> None:
 def test_a_journal_that_is_there_is_refused_before_anything_happens(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.write_text("mine")
-    model = Scripted(["Never asked."])
-    agent = Agent("chain", backend=model, tools=[look])
+    agent, (model,) = chain(["Never asked."])
     with pytest.raises(JournalError, match="already exists"):
         agent.process_sync("Go.", journal=path)
     assert (agent.state, model.requests, path.read_text()) == (None, (), "mine")
@@ -79,7 +72,7 @@ def test_a_journal_that_is_there_is_refused_before_anything_happens(tmp_path: Pa
 
 def test_parts_of_another_journal_are_refused_too(tmp_path: Path) -> None:
     (tmp_path / "run.part-2.jsonl").write_text("another's")
-    agent = chain(["Never asked."])
+    agent, _ = chain(["Never asked."])
     with pytest.raises(JournalError, match=r"run\.part-2\.jsonl exists already"):
         agent.process_sync("Go.", journal=tmp_path / "run.jsonl")
     assert agent.process_sync("Go.", journal=tmp_path / "other.jsonl").unwrap().value == "Never asked."
@@ -88,8 +81,7 @@ def test_parts_of_another_journal_are_refused_too(tmp_path: Path) -> None:
 def test_a_message_that_is_refused_is_not_lost_with_what_was_said_before(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.write_text("mine")
-    model = Scripted(["Ok."])
-    agent = Agent("chain", backend=model, tools=[look])
+    agent, (model,) = chain(["Ok."])
     agent.steer("In euros.")
     with pytest.raises(JournalError):
         agent.process_sync("Go.", journal=path)

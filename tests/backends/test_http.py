@@ -2,7 +2,6 @@
 
 import asyncio
 import errno
-import ssl
 from collections.abc import Iterator
 
 import httpx
@@ -11,13 +10,13 @@ import trustme
 
 from forge import run_sync
 from forge.backends import Local, Server, named
-from forge.connection import Connection
 from forge.errors import ForgeError
 from forge.interpreters.http import Http, fault_of
 from stages.effect import Fault, Replied, Request, Send, Undelivered, Usage
 from stages.halt import BackendFailed
 from stages.retry import Backoff
-from tests.flows import Desk
+from tests.flows import Desk, connected
+from tests.forward_proxy import served, trusting
 from tests.misbehaving import GOOD, misbehaving
 from tests.misbehaving import answer as misbehaving_answer
 
@@ -166,8 +165,6 @@ def test_a_server_that_speaks_no_tls_is_said_to_speak_none() -> None:
 
 def test_a_certificate_is_trusted_only_as_the_client_says() -> None:
     authority = trustme.CA()
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -176,11 +173,9 @@ def test_a_certificate_is_trusted_only_as_the_client_says() -> None:
         writer.close()
 
     async def go() -> tuple[Replied | Undelivered, Replied | Undelivered]:
-        async with await asyncio.start_server(answer, "127.0.0.1", 0, ssl=context) as server:
+        async with await asyncio.start_server(answer, "127.0.0.1", 0, ssl=served(authority, "127.0.0.1")) as server:
             url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-            trusting = ssl.create_default_context()
-            authority.configure_trust(trusting)
-            async with httpx.AsyncClient() as strange, httpx.AsyncClient(verify=trusting) as known:
+            async with httpx.AsyncClient() as strange, httpx.AsyncClient(verify=trusting(authority)) as known:
                 send = Send(request=Request(), turn=1)
                 return await Http(strange, url, QUICK)(send), await Http(known, url, QUICK)(send)
 
@@ -206,14 +201,6 @@ def test_secrets_in_an_address_are_not_shown(server: str) -> None:
 def test_nobody_there_is_unreachable() -> None:
     found, attempts = fault("http://127.0.0.1:1")
     assert (found.kind, attempts) == ("unreachable", 4)
-
-
-def connected(backend: Server) -> Connection:
-    async def go() -> Connection:
-        async with backend.connect() as connection:
-            return connection
-
-    return asyncio.run(go())
 
 
 def test_what_is_given_is_not_asked(server: str) -> None:

@@ -15,9 +15,9 @@ from forge.backends.doctor.examination import examine
 from forge.backends.doctor.facts import MODELS
 from forge.backends.http_client import client
 from forge.backends.questions import MOST, Tokenizer, ask
-from forge.connection import Connection
 from forge.errors import BackendError, ForgeError
 from tests.costly import costly
+from tests.flows import connected
 
 
 @pytest.fixture(scope="module")
@@ -34,14 +34,6 @@ def memory() -> Iterator[None]:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 8 * MOST
-
-
-def connected(url: str) -> Connection:
-    async def go() -> Connection:
-        async with Server(url, profile="llama-server").connect() as connection:
-            return connection
-
-    return asyncio.run(go())
 
 
 @pytest.mark.usefixtures("memory")
@@ -116,6 +108,6 @@ def test_fifty_runs_at_once_against_a_healthy_server_all_succeed(server: str) ->
 def test_certificates_are_for_https_alone(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They were loaded for each connection, 30 ms each, whatever the address began with."""
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "missing.pem"))
-    assert connected(f"{server}/well").setup.context_tokens == 8192
+    assert connected(Server(f"{server}/well", profile="llama-server")).setup.context_tokens == 8192
     with pytest.raises(ForgeError, match=r"certificates of SSL_CERT_FILE=.*missing\.pem cannot be loaded"):
-        connected("https://127.0.0.1:1/v1")
+        connected(Server("https://127.0.0.1:1/v1", profile="llama-server"))

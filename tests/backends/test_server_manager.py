@@ -16,7 +16,7 @@ from forge import run_sync
 from forge.backends import Server, named, setup_backend
 from forge.backends.budget import BudgetMode, ResolvedBudget
 from forge.backends.servers.launch import Launch
-from forge.backends.servers.process import Loading, Process, free_port, log_folder
+from forge.backends.servers.process import Loading, free_port, log_folder
 from forge.backends.servers.server_manager import AttachedOllama, ServerManager
 from forge.errors import BackendError, DefinitionError, ForgeError
 from forge.runtime.watching import Watching
@@ -153,7 +153,7 @@ async def test_a_server_that_died_meanwhile_is_started_anew(make: Make) -> None:
     async with make("deaf", grace=0.1) as server:
         before = server.url
         with socket.create_connection(("127.0.0.1", urlsplit(before).port or 0)) as connection:
-            supervisor = server._now().owner._supervisor  # type: ignore[union-attr]  # what no user can reach
+            supervisor = server._now().process._supervisor  # type: ignore[union-attr]  # what no user can reach
             supervisor.kill()
             assert closed(connection), "the server outlives its supervisor"
             supervisor.wait()
@@ -221,9 +221,9 @@ def test_one_that_dies_at_a_request_is_told_as_one_that_died_not_as_one_that_was
 
 def running(manager: ServerManager) -> bool:
     """Whether its process still runs: it is looked at as the next start would."""
-    owner = manager._now().owner
-    assert isinstance(owner, Process)
-    return owner.code is None
+    process = manager._now().process
+    assert process is not None
+    return process.code is None
 
 
 def test_a_server_that_prints_its_secrets_is_quoted_without_them(make: Make) -> None:
@@ -414,32 +414,21 @@ def test_budgets_that_contradict_themselves_are_refused(make: Make, options: dic
         make(**options)
 
 
-def commanded(folder: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> "subprocess.CompletedProcess[str]":
-    flow = folder / "flow.py"
+def test_the_command_line_says_all_of_why_a_server_died(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flow = tmp_path / "flow.py"
     flow.write_text(
         "from forge import Workflow, tool\n@tool\ndef end() -> str:\n    '''End.'''\n    return 'ok'\n"
         "workflow = Workflow('w', tools=[end], terminal_tool='end')\n"
     )
-    installed(folder, how)
-    monkeypatch.setenv("PATH", str(folder))
-    words = ["run", str(flow), "Go.", "--backend", f"llama-server:{gguf(folder)}", "--journal", str(folder / "j")]
-    return forge(*words)
-
-
-def test_the_command_line_says_all_of_why_a_server_died(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    done = commanded(tmp_path, monkeypatch, "illegal")
+    installed(tmp_path, "illegal")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    words = ("run", str(flow), "Go.", "--backend", f"llama-server:{gguf(tmp_path)}", "--journal", str(tmp_path / "j"))
+    done = forge(*words)
     assert done.returncode == 1
     (log,) = log_folder().iterdir()
     for word in ("exit code 132", "newer processor", "--backend local", str(log), f"| loading {tmp_path}/model.gguf"):
         assert word in done.stdout
     assert "more)" not in done.stdout, "cut off"
-
-
-def test_the_command_line_starts_one_and_stops_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    done = commanded(tmp_path, monkeypatch, "good")
-    assert done.returncode == 0, done.stdout + done.stderr
-    (log,) = log_folder().iterdir()
-    assert f"loading {tmp_path}/model.gguf" in log.read_text()
 
 
 class Ollama(JsonHandler):

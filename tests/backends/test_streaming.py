@@ -35,7 +35,7 @@ from stages.wire.wires import ANTHROPIC, OLLAMA, OPENAI, Wire
 from tests.flows import Desk
 from tests.misbehaving import GOOD
 from tests.patients import recording
-from tests.scripted_model import completion
+from tests.scripted_model import chunk, completion, sse
 from tests.streaming import ANSWER, Script, Streams, chunked, head, said, sends, streaming, whole
 
 QUICK, KEY = Backoff(first=0.001), "sk-very-secret-12"
@@ -272,20 +272,6 @@ def test_a_watcher_that_fails_is_not_taken_for_the_transport(error: Exception) -
     assert caught.value.__cause__ is error
 
 
-async def test_a_watcher_that_fails_leaves_the_server_free() -> None:
-    left = asyncio.Event()
-
-    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(head() + chunked(said(ANSWER)[:500], end=False))
-        assert await reader.read(1) == b""
-        left.set()
-
-    async with streaming(script) as server, httpx.AsyncClient() as client:
-        with pytest.raises(WatcherError):
-            await Http(client, server.url, QUICK)(SEND, failing(KeyError("x")))
-        await left.wait()
-
-
 def test_a_run_streams_each_of_its_replies_and_its_state_is_that_of_a_run_that_does_not() -> None:
     script = [call("look", what="a"), call("finish", result="x")]
 
@@ -330,14 +316,6 @@ def read(decoder: Decoder, data: bytes) -> Reply | Fault:
     return gather_reply((*pieces, *decoder.finish()))
 
 
-def sse(*events: dict[str, object]) -> bytes:
-    return b"".join(b"data: " + msgspec.json.encode(event) + b"\n\n" for event in events)
-
-
-def chunk(delta: dict[str, object], finish: str | None = None) -> dict[str, object]:
-    return {"choices": [{"delta": delta, "finish_reason": finish}]}
-
-
 def calling(index: int | None, id: str | None, name: str | None, arguments: object) -> dict[str, object]:  # noqa: A002
     given = {"index": index, "id": id, "function": {"name": name, "arguments": arguments}}
     return chunk({"tool_calls": [{key: value for key, value in given.items() if value is not None}]})
@@ -361,7 +339,7 @@ def calling(index: int | None, id: str | None, name: str | None, arguments: obje
 def test_servers_that_stream_calls_in_ways_of_their_own(
     events: list[dict[str, object]], calls: list[tuple[str, str, str]]
 ) -> None:
-    found = read(OPENAI.stream, sse(*events, chunk({}, "tool_calls")))
+    found = read(OPENAI.stream, b"".join(map(sse, (*events, chunk({}, "tool_calls")))))
     assert isinstance(found, Reply)
     assert [(call.id, call.name, call.arguments) for call in found.calls] == calls
 
@@ -407,7 +385,8 @@ def test_the_text_of_several_blocks_is_parted_as_in_a_whole_message() -> None:
         ]
 
     blocks = [*block(0, "thinking", "a"), *block(1, "text", "b"), *block(2, "thinking", "c"), *block(3, "text", "d")]
-    found = read(ANTHROPIC.stream, sse(*blocks, {"type": "of the future"}, {"type": "message_stop"}))
+    events = (*blocks, {"type": "of the future"}, {"type": "message_stop"})
+    found = read(ANTHROPIC.stream, b"".join(map(sse, events)))
     assert isinstance(found, Reply)
     assert (found.reasoning, found.text) == ("a\n\nc", "b\n\nd")
 

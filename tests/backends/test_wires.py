@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from forge import Calls, replay, run_sync
+from forge import replay, run_sync
 from forge.backends import Server
 from forge.backends.profile import Profile, named_profile, to_toml
 from forge.errors import ForgeError
-from forge.interpreters.scripted import Scripted
 from forge.workflow.workflow import Workflow
 from stages.events import Event, FellBack
 from stages.halt import BackendFailed
@@ -201,19 +200,6 @@ def test_ollama_says_which_model_it_has_not(server: str) -> None:
     with pytest.raises(ForgeError, match="ollama pull missing") as caught:
         run_sync(Desk().workflow, "Go.", backend=Server(f"{server}/ollama", profile="ollama", model="missing"))
     assert server not in str(caught.value), "callers of forge serve read it, and the address is not for them"
-
-
-def test_a_prompted_run_in_xml() -> None:
-    """Rescue is off, so it is the asked form itself that is read."""
-    desk = Desk(calls=Calls(rescue_enabled=False))
-    look, finish = (
-        f'<invoke name="{name}"><parameter name="{key}">{value}</parameter></invoke>'
-        for name, key, value in (("look", "what", "a"), ("finish", "result", "7"))
-    )
-    model = Scripted([look, finish], mode="prompted", form="xml")
-    assert run_sync(desk.workflow, "Go.", backend=model).unwrap().value == "7"
-    assert b"<invoke name=" in model.requests[0]
-    assert 'name="what">a</parameter>' in json.loads(model.requests[1])["messages"][2]["content"]
 
 
 def test_a_profile_that_cannot_be_asked_for_its_models_wants_one(server: str) -> None:

@@ -41,11 +41,12 @@ def test_markdown_is_drawn_with_what_is_suggested() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["&#27;[2J", "&#x202e;abc", "&#155;2J", "`\u202e`", "[a](http://b/\x1b]8;;)", "&#8203;"]
+    "text",
+    ["&#27;[2J", "&#x202e;abc", "&#155;2J", "`\u202e`", "[a](http://b/\x1b]8;;)", "&#8203;", "\x1b]0;owned\x07 \x9b2J"],
 )
-def test_no_entity_and_no_link_controls_the_terminal(text: str) -> None:
-    words = plain(painted(Spelled(text)))
-    assert all(c.isprintable() or c == "\n" for c in words)
+def test_nothing_that_a_model_writes_controls_the_terminal(text: str) -> None:
+    for shown in (painted(Spelled(text)), live_text(console(), text, 9)):
+        assert all(c.isprintable() or c == "\n" for c in plain(shown))
 
 
 def test_a_link_says_where_it_leads() -> None:

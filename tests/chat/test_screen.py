@@ -33,6 +33,8 @@ CALL = ToolCall(id="c1", name="look", arguments='{"a":1}')
 CALLED = events.CallsAccepted(calls=(CALL,))
 CONVERSE = ToolCall(id="c1", name="converse", arguments='{"message":"hi"}')
 AT_WORK = Screen(running=(TOOL,))
+BOTH = Screen(running=(TOOL, RunningTool(call_id="c2", name="find", arguments="{}")))
+TALKING = Screen(running=(RunningTool(call_id="c1", name="converse", arguments="{}"),))
 
 
 def stamped(event: events.Event | Delta, parent: str = "") -> events.Stamped:
@@ -50,10 +52,6 @@ def replied(**reply: str) -> events.ModelReplied:
 
 def came(result: CallResult) -> events.ToolsReturned:
     return events.ToolsReturned(results=(result,))
-
-
-def failed(text: str) -> Failed:
-    return Failed(call_id="c1", error="ValueError", message=text)
 
 
 ANSWER = events.RunFinished(outcome=Said(text="**7**"))
@@ -102,22 +100,19 @@ def test_what_is_printed_of_an_event(event: events.Event | Delta, printed: list[
 
 
 @pytest.mark.parametrize(
-    ("result", "printed"),
+    ("result", "screen", "printed"),
     [
-        (Succeeded(call_id="c1", text="7"), [("result", "7")]),
-        (Succeeded(call_id="c1", text="[a] x"), [("result", "[a] x")]),
-        (Unresolved(call_id="c1", message="no a"), [("failed", "no a")]),
-        (Succeeded(call_id="c9", text="of a call that was refused"), []),
+        (Succeeded(call_id="c1", text="7"), AT_WORK, [("result", "7")]),
+        (Succeeded(call_id="c1", text="[a] x"), AT_WORK, [("result", "[a] x")]),
+        (Unresolved(call_id="c1", message="no a"), AT_WORK, [("failed", "no a")]),
+        (Succeeded(call_id="c9", text="of a call that was refused"), AT_WORK, []),
+        (Succeeded(call_id="c2", text="7"), BOTH, [("result", "find: 7")]),
+        (Succeeded(call_id="c1", text="the answer itself"), TALKING, []),
+        (Failed(call_id="c1", error="ValueError", message="empty"), TALKING, [("failed", "ValueError: empty")]),
     ],
 )
-def test_what_is_printed_of_a_result(result: CallResult, printed: list[tuple[str, str]]) -> None:
-    assert rows(came(result), AT_WORK) == printed
-
-
-def test_an_answer_in_the_arguments_of_a_built_in_tool_is_told_as_what_it_is() -> None:
-    talking = Screen(running=(RunningTool(call_id="c1", name="converse", arguments="{}"),))
-    assert rows(came(Succeeded(call_id="c1", text="hi")), talking) == []
-    assert [label for label, _ in rows(came(failed("empty")), talking)] == ["failed"]
+def test_what_is_printed_of_a_result(result: CallResult, screen: Screen, printed: list[tuple[str, str]]) -> None:
+    assert rows(came(result), screen) == printed
 
 
 def test_what_an_agent_within_does_is_told_with_its_name_and_its_answer_is_the_result() -> None:
@@ -193,7 +188,6 @@ def test_nothing_that_controls_a_terminal_is_printed(event: events.Event | Delta
         (Screen(asked=True, reply=ComingReply(reasoning="a b")), ("thinking, 2 words: …a b", "")),
         (Screen(asked=True, reply=ComingReply(call="look")), ("calling look", "")),
         (Screen(asked=True, reply=ComingReply(call="look", arguments='{"a":"\x1b')), ('calling look: …{"a":"�', "")),
-        (Screen(running=(TOOL,)), ("running look", "")),
         (
             Screen(running=(TOOL, RunningTool(call_id="c2", name="n\x1bn", arguments="", progress="3\nof 4\x1b"))),
             ("running n�n (and 1 more): 3 of 4�", ""),
@@ -204,35 +198,27 @@ def test_what_is_under_way(screen: Screen, now: tuple[str, str]) -> None:
     assert under_way(screen) == now
 
 
-def test_a_tool_that_waits_for_a_person_is_not_running_yet() -> None:
-    asked, _ = followed_by(Screen(), stamped(events.ApprovalAsked(call=CALL)))
-    assert under_way(asked) == ("asking about look", "")
-    approved, _ = followed_by(asked, stamped(events.ApprovalAnswered(call_id=CALL.id, approved=True)))
-    assert under_way(approved) == ("running look", "")
-
-
-def test_a_tool_is_under_way_from_its_call_to_its_result() -> None:
-    screen = Screen()
-    for event in (CALLED, events.ToolProgressed(call_id="c1", name="look", text="half")):
+def test_a_turn_from_the_question_to_the_answer() -> None:
+    screen, seen = Screen(), list[str]()
+    for event in (
+        events.TurnStarted(turn=1, prompt_tokens=1, context_tokens=0, calls_left=1),
+        ReasoningDelta(text="Hm."),
+        TextDelta(text="Hello"),
+        replied(reasoning="Hm.", text="Hello"),
+        events.ApprovalAsked(call=CALL),
+        events.ApprovalAnswered(call_id="c1", approved=True),
+        CALLED,
+        events.ToolProgressed(call_id="c1", name="look", text="half"),
+        came(Succeeded(call_id="c1", text="7")),
+    ):
         screen, _ = followed_by(screen, stamped(event))
-    assert under_way(screen) == ("running look: half", "")
-    screen, _ = followed_by(screen, stamped(came(Succeeded(call_id="c1", text="7"))))
-    assert screen.running == ()
-
-
-def test_of_several_results_each_names_its_tool() -> None:
-    both = Screen(running=(TOOL, RunningTool(call_id="c2", name="find", arguments="{}")))
-    assert rows(came(Succeeded(call_id="c2", text="7")), both) == [("result", "find: 7")]
-
-
-def test_a_reply_grows_until_it_is_there_and_the_thought_stays() -> None:
-    screen = Screen()
-    asked = events.TurnStarted(turn=1, prompt_tokens=1, context_tokens=0, calls_left=1)
-    for event in (asked, ReasoningDelta(text="Hm."), TextDelta(text="Hello")):
-        screen, _ = followed_by(screen, stamped(event))
-    assert under_way(screen) == ("answering", "Hello")
-    for end in (replied(reasoning="Hm.", text="Hello"), ANSWER):
-        screen, _ = followed_by(screen, stamped(end))
+        seen.append(under_way(screen)[0])
+    assert list(dict.fromkeys(seen)) == [
+        *("reading", "thinking, 1 word: …Hm.", "answering", "working"),
+        *("asking about look", "running look", "running look: half"),
+    ]
+    assert seen[-1] == "working"
+    screen, _ = followed_by(screen, stamped(ANSWER))
     assert screen == Screen(thought="Hm.", told=True)
 
 

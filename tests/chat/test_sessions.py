@@ -46,7 +46,7 @@ async def test_conversations_begun_in_one_second_have_names_of_their_own_and_are
 
 def test_the_list_is_bounded_and_printable() -> None:
     found = tuple(SessionSummary(name=f"n{n}", title="a\x1bb", messages=n, saved=0.0) for n in range(1, 31))
-    rows = session_rows(found)
+    rows = [*session_rows(found)]
     assert len(rows) == 21
     assert rows[-1].text == "and 10 older"
     assert rows[0].text.endswith("n1  (1 message) a�b")

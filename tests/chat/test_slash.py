@@ -2,7 +2,7 @@
 
 import pytest
 
-from forge.cli.chat.slash import HELP, Mistyped, SlashCommand, Spoken, TypedLine, typed_line
+from forge.cli.chat.slash import Mistyped, SlashCommand, Spoken, TypedLine, typed_line
 
 LINES: list[tuple[str, TypedLine]] = [
     ("hello", Spoken("hello")),
@@ -34,9 +34,3 @@ def test_a_command_that_there_is_not_is_refused_with_what_was_meant() -> None:
     assert isinstance(wrong, Mistyped)
     assert "there is no command /hlep" in wrong.problem
     assert "Did you mean help?" in wrong.problem
-
-
-def test_every_command_of_the_list_is_one() -> None:
-    for name, one in HELP.items():
-        argument = "x" if one.argument else ""
-        assert typed_line(f"/{name} {argument}") == SlashCommand(name, argument)

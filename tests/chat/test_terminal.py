@@ -1,7 +1,6 @@
 """`forge chat` in a terminal, as a person meets it: a real process in a pseudo-terminal, a scripted model."""
 
 import asyncio
-import json
 import os
 import resource
 import signal
@@ -21,11 +20,6 @@ def pay(amount: int) -> str:
     """Pay."""
     return f"paid {amount}"
 
-@tool(approval=True)
-def note(lines: list[str], account: str) -> str:
-    """Note lines for an account."""
-    return f"{len(lines)} for {account}"
-
 @tool(effect="read")
 def wait(what: str):
     """Wait for what is written into the pipe."""
@@ -33,7 +27,7 @@ def wait(what: str):
     with open("pipe") as pipe:
         yield pipe.read()
 
-agent = Agent("till", backend=os.environ["MODEL"], tools=[pay, note, wait], instructions="You pay.")
+agent = Agent("till", backend=os.environ["MODEL"], tools=[pay, wait], instructions="You pay.")
 '''
 
 
@@ -44,9 +38,9 @@ till = Workflow("till", tools=[pay], terminal_tool="pay", system_prompt="Pay.")
 """
 
 
-def words(*parts: str, breaks: bool = False, **gates: asyncio.Event) -> Line:
+def words(*parts: str, **gates: asyncio.Event) -> Line:
     """A streamed reply in words."""
-    return streamed(*(chunk({"content": part}) for part in parts), chunk({}, "stop"), DONE, breaks=breaks, **gates)
+    return streamed(*(chunk({"content": part}) for part in parts), chunk({}, "stop"), DONE, breaks=False, **gates)
 
 
 def calling(name: str, arguments: str) -> Line:
@@ -144,29 +138,6 @@ async def test_a_person_approves_refuses_edits_and_allows_for_good(tmp_path: Pat
     assert b"Not today." in model.asked[1]
 
 
-async def test_a_long_call_is_read_to_its_end_before_it_can_be_allowed(tmp_path: Path) -> None:
-    (tmp_path / "till.py").write_text(AGENT)
-    call = calling("note", json.dumps({"lines": [f"line {n}" for n in range(80)], "account": "DE02 1203"}))
-    async with (
-        ScriptedModel(call, words("No, then."), call, words("Done.")) as model,
-        chatting(tmp_path, "till.py:agent", MODEL=model.url) as person,
-    ):
-        await say(person, "Note it.")
-        await person.sees("more lines: [Enter] to continue")
-        person.types("y", ENTER)
-        await person.sees("the user said no")
-        await say(person, "Again.")
-        for line in ("line 30", "line 60"):
-            await person.sees(line)
-            await person.sees("to continue")
-            person.types(ENTER)
-        await person.sees("DE02 1203")
-        await person.sees("[a] always")
-        person.types("y", ENTER)
-        await person.sees("80 for DE02 1203")
-        await ends(person)
-
-
 async def test_ctrl_c_cancels_the_turn_keeps_the_session_and_ends_it_when_it_comes_twice(tmp_path: Path) -> None:
     async with (
         ScriptedModel(hanging(sse(chunk({"content": "Once upon"}))), words("Of course.")) as model,
@@ -234,27 +205,15 @@ async def test_the_commands_do_what_they_say(tmp_path: Path) -> None:
         await person.sees("You are Bob.")
         await say(person, "/hlep")
         await person.sees("Did you mean help?")
+        await say(person, "/model nope")
+        await person.sees("has no model 'nope'")
         await say(person, "/model")
-        await person.sees("tiny")
+        await person.sees("tiny (no tools")
         person.types("/exit", ENTER)
         assert await person.code() == 0
     assert b"Eve" not in model.asked[2]
     assert b"I am Bob." in model.asked[2]
     assert b"I am\\nEve." in model.asked[1]
-
-
-async def test_what_a_model_writes_does_not_reach_the_terminal_as_it_is(tmp_path: Path) -> None:
-    evil = "\x1b]0;owned\x07 \x9b2J &#x202e; \r fine"
-    async with (
-        ScriptedModel(words(evil)) as model,
-        chatting(tmp_path, "--no-tools", "--backend", model.url) as person,
-    ):
-        await say(person, "Hi.")
-        await person.sees("fine")
-        await ends(person)
-    assert not {"\x1b]", "\x07", "\x9b", "\u202e"} & {
-        person.raw[n : n + k] for n in range(len(person.raw)) for k in (1, 2)
-    }
 
 
 async def test_sigterm_ends_it_and_the_terminal_is_as_it_was(tmp_path: Path) -> None:
@@ -312,17 +271,3 @@ async def test_without_the_extra_a_sentence_says_what_to_install(tmp_path: Path)
     async with chatting(tmp_path, PYTHONPATH=str(tmp_path)) as person:
         await person.sees("pip install '.[chat]'")
         assert await person.code() == 2
-
-
-async def test_a_server_is_not_asked_for_a_model_that_it_has_not(tmp_path: Path) -> None:
-    async with ScriptedModel() as model:
-        async with chatting(tmp_path, "--backend", model.url, "--model", "nope") as person:
-            await person.sees("has no model 'nope'; it has tiny")
-            assert await person.code() == 2
-        async with chatting(tmp_path, "--no-tools", "--backend", model.url) as person:
-            await person.sees("/help")
-            await say(person, "/model nope")
-            await person.sees("has no model 'nope'")
-            await say(person, "/model")
-            await person.sees("tiny (no tools")
-            await ends(person)

@@ -1,9 +1,12 @@
 """Undo: what is left of a conversation."""
 
+from msgspec.structs import replace
+
 from forge import Agent
 from forge.cli.chat.slash import taken_back
 from forge.interpreters.scripted import Scripted, call
 from stages.memory import Fact, with_facts
+from stages.message import User
 from stages.state import Done, State
 from tests.flows import look
 
@@ -18,25 +21,23 @@ def talked(*messages: str) -> State:
 
 
 def test_the_last_message_and_all_that_came_of_it_are_gone() -> None:
-    first, both = talked("Hi."), talked("Hi.", "What is a?")
-    back = taken_back(both)
+    back = taken_back(talked("Hi.", "What is a?"))
     assert back is not None
-    assert back.message == "What is a?"
-    assert back.state.history == first.history
-    assert isinstance(back.state.phase, Done)
-
-
-def test_one_after_the_other_down_to_the_system_prompt() -> None:
-    once = taken_back(talked("Hi.", "What is a?"))
-    assert once is not None
-    twice = taken_back(once.state)
-    assert twice is not None
-    assert (twice.message, len(twice.state.history)) == ("Hi.", 1)
-    assert taken_back(twice.state) is None
+    left, message = back
+    assert message == "What is a?"
+    assert left.history == talked("Hi.").history
+    assert isinstance(left.phase, Done)
+    again = taken_back(left)
+    assert again is not None
+    left, message = again
+    assert (message, len(left.history)) == ("Hi.", 1)
+    assert taken_back(left) is None
 
 
 def test_facts_that_were_shown_before_it_go_with_it() -> None:
-    state = with_facts(talked("Hi."), (Fact(id=1, text="Ann drinks tea.", at=0.0),))
-    back = taken_back(state)
+    before = talked("Hi.")
+    told = with_facts(before, (Fact(id=1, text="Ann drinks tea.", at=0.0),))
+    back = taken_back(replace(told, history=(*told.history, User(text="And now?"))))
     assert back is not None
-    assert len(back.state.history) == 1
+    assert back[0].history == before.history
+    assert len(told.history) == len(before.history) + 1

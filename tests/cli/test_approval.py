@@ -2,9 +2,7 @@
 
 import asyncio
 import json
-import sys
-from itertools import pairwise
-from pathlib import Path
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -12,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from rich.cells import cell_len
 
-from forge.cli.approval import Approver, Decision, EditWanted, choices, decided, edited, question_lines, visible
+from forge.cli.approval import Approver, Decision, EditWanted, choices, decided, question_lines, visible
 from forge.cli.chat.faces import PlainFace
 from stages.effect import Approved, Ask, Rejected, Settled, Unanswered
 from stages.execution import question
@@ -44,48 +42,50 @@ def test_the_lines_are_the_arguments_whole(arguments: dict[str, object], width: 
 @pytest.mark.parametrize(
     "text", ["\u202e", "\u200b", "\x1b[2K", "\r", "\u3164", "\ufe0f", "\U000e0041", "\u2028", "\u00a0"]
 )
-def test_what_is_not_seen_is_spelt_out(text: str) -> None:
+def test_only_what_is_not_seen_is_spelt_out(text: str) -> None:
     assert visible(text).startswith("\\u")
     assert json.loads(f'"{visible(text)}"') == text
-
-
-def test_what_is_seen_stays() -> None:
     assert visible('zahl an Müller, 東京 "7"') == 'zahl an Müller, 東京 "7"'
 
 
-@pytest.mark.parametrize(("typed", "kind"), [("\n" * 20 + "y\n", Approved), ("\nq\ny\n", Rejected), ("y\n", Rejected)])
-def test_a_long_one_is_read_page_by_page_before_anyone_says_yes(
-    typed: str, kind: type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+class Typing(PlainFace):
+    """A face of 20 lines at which these answers are typed. `begun` are the answers to edit."""
+
+    def __init__(self, *typed: str) -> None:
+        self._typing = iter(typed)
+        self.shown = list[str]()
+        self.begun = list[str]()
+
+    def size(self) -> tuple[int, int]:
+        return 68, 20
+
+    async def answer(self, lines: Sequence[str], prompt: str, begun: str = "") -> str:
+        self.shown += lines
+        self.begun.append(begun)
+        return next(self._typing)
+
+
+LONG = asks({"note": [f"line {n}" for n in range(100)], "account": "DE02 1203 0000 0000 2020 51"})
+PAGES = (len([*question_lines(LONG, 68)]) - 1) // 20
+
+
+@pytest.mark.parametrize(
+    ("typed", "kind"), [([""] * PAGES + ["y"], Approved), (["", "q"], Rejected), (["y"], Rejected)]
+)
+def test_a_long_one_is_read_page_by_page_before_anyone_says_yes(typed: list[str], kind: type) -> None:
     """The account stood at the very end, where it was cut off."""
-    monkeypatch.setenv("LINES", "24")
-    monkeypatch.setenv("COLUMNS", "80")
-    effect = asks({"note": [f"line {n}" for n in range(100)], "account": "DE02 1203 0000 0000 2020 51"})
-    pages = (len([*question_lines(effect, 68)]) - 1) // 20
-    (tmp_path / "typed").write_text(typed if kind is Rejected else "\n" * pages + "y\n")
-    with (tmp_path / "typed").open() as person:
-        monkeypatch.setattr(sys, "stdin", person)
-        answer = asyncio.run(Approver(PlainFace())(effect))
-    assert isinstance(answer, kind)
-    told = capsys.readouterr().out
-    assert ("DE02 1203 0000 0000 2020 51" in told) == (kind is Approved)
-    places = [told.find(f'"line {n}"') for n in range(100)]
-    assert kind is Rejected or all(0 < one < other for one, other in pairwise(places))
+    face = Typing(*typed)
+    assert isinstance(asyncio.run(Approver(face)(LONG)), kind)
+    assert (face.shown == [*question_lines(LONG, 68)]) == (kind is Approved)
+    assert face.shown == [*question_lines(LONG, 68)][: len(face.shown)]
 
 
-@pytest.mark.parametrize("typed", ["n", "q", "y", "h"])
-def test_whoever_stops_reading_about_an_unknown_outcome_leaves_it_open(
-    typed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("typed", ["n", "y"])
+def test_whoever_stops_reading_about_an_unknown_outcome_leaves_it_open(typed: str) -> None:
     """It was taken for "it did not happen", and the write ran again."""
-    monkeypatch.setenv("LINES", "24")
-    ask = asks({"note": [f"line {n}" for n in range(100)]})
-    unsure = UnknownCall(id="call_000000001", name=ask.call.name, arguments=ask.call.arguments)
-    (tmp_path / "typed").write_text(f"{typed}\n")
-    with (tmp_path / "typed").open() as person:
-        monkeypatch.setattr(sys, "stdin", person)
-        answer = asyncio.run(Approver(PlainFace())(replace(ask, in_doubt=unsure)))
-    assert answer == Rejected(digest=ask.digest, reason="the user left it open")
+    unsure = UnknownCall(id="call_000000001", name=LONG.call.name, arguments=LONG.call.arguments)
+    answer = asyncio.run(Approver(Typing(typed))(replace(LONG, in_doubt=unsure)))
+    assert answer == Rejected(digest=LONG.digest, reason="the user left it open")
 
 
 CALL = UnknownCall(id="c1", name="pay", arguments='{"amount":5}')
@@ -104,8 +104,6 @@ YES = Approved(digest="d")
         ("n", Decision(NO)),
         ("", Decision(NO)),
         ("es", Decision(Rejected(digest="d", reason="the user said no: es"))),
-        ("Use the other account.", Decision(Rejected(digest="d", reason="the user said no: Use the other account."))),
-        ("yes but less", Decision(Rejected(digest="d", reason="the user said no: yes but less"))),
         ("e", EditWanted('{"amount": 5}')),
         (None, Decision(Unanswered(digest="d", reason="nobody answered in the terminal"))),
     ],
@@ -137,22 +135,14 @@ def test_of_a_call_whose_outcome_is_unknown_nothing_is_allowed_for_good(typed: s
 
 
 @pytest.mark.parametrize(
-    ("text", "answer"),
-    [('{"amount": 4}\n', Approved(digest="d", edited='{"amount": 4}')), ("  ", NO), (None, NO)],
+    ("text", "answer"), [('{"amount": 4}\n', Approved(digest="d", edited='{"amount": 4}')), ("  ", NO)]
 )
-def test_what_was_edited_runs_or_nothing(text: str | None, answer: object) -> None:
-    assert edited(ASK, text) == Decision(answer)  # type: ignore[arg-type]  # of the table
+def test_what_was_edited_runs_or_nothing(text: str, answer: object) -> None:
+    assert asyncio.run(Approver(Typing("e", text))(ASK)) == answer
 
 
 def test_arguments_that_were_edited_wrongly_are_corrected_as_they_were_typed() -> None:
-    class Face(PlainFace):
-        begun: list[str] = []  # noqa: RUF012 - of this test
-
-        async def answer(self, lines: object, prompt: str, text: str = "") -> str:
-            self.begun.append(text)
-            return '{"amount": "four"}' if prompt.startswith("change") else "e"
-
-    ask = Approver(face := Face())
+    ask = Approver(face := Typing(*("e", '{"amount": "four"}') * 2))
     for asked in (ASK, replace(ASK, problem="amount: expected a number")):
         asyncio.run(ask(asked))
     assert face.begun == ["", '{"amount": 5}', "", '{"amount": "four"}']

@@ -52,6 +52,9 @@ workflow = Workflow("w", tools=[finish], terminal_tool="finish", system_prompt="
 '''
 
 
+NOBODY = "run FLOW Go. --backend http://127.0.0.1:1 --var tone=x --journal JOURNAL"
+
+
 @pytest.fixture
 def flow(tmp_path: Path) -> Path:
     path = tmp_path / "flow.py"
@@ -60,10 +63,9 @@ def flow(tmp_path: Path) -> Path:
 
 
 def refused(*arguments: str) -> str:
-    """The sentence of a wrong use: code 2, nothing on standard output, no traceback."""
+    """The sentence of a wrong use: code 2, at most the title on standard output."""
     done = forge(*arguments)
-    assert (done.returncode, done.stdout) == (2, ""), done
-    assert "Traceback" not in done.stderr
+    assert (done.returncode, done.stdout.removeprefix("w: Go.\n")) == (2, ""), done
     return done.stderr
 
 
@@ -73,10 +75,7 @@ def test_help_teaches_by_example() -> None:
     assert "forge run examples/orders.py" in done.stdout
     assert "exit codes: 0" in done.stdout
     assert "--backend" in forge("run", "--help").stdout
-
-
-def test_no_command_is_wrong_use() -> None:
-    assert "usage: forge" in refused()
+    assert "usage: forge" in refused(), "without a command"
 
 
 @pytest.mark.parametrize(
@@ -91,17 +90,30 @@ def test_no_command_is_wrong_use() -> None:
         ("run flow.py Go. --backend local --seed 1.5", "argument --seed: invalid int value: '1.5'"),
         ("run flow.py Go. --backend local --context 8k", "8k is not a valid count; it must be an integer of at least"),
         ("run flow.py Go. --backend local --timeout 5m", "5m is not a valid number of seconds; it must be more than 0"),
-        ("proxy --port :80", ":80 is not a port number; it must be an integer from 0 to 65535"),
+        ("proxy --port :80", "argument --port: invalid int value: ':80'"),
         ("doctor --wrte x http://127.0.0.1:1", "Did you mean --write?"),
         ("run flow.py Go. --backend local --zzz", "unrecognized arguments: --zzz\n"),
         ("eval run --no-probe", "unrecognized arguments: --no-probe\n"),
         ("runs events 7f3a", "required: RUN; write forge runs events WORKFLOW RUN\n"),
         ("run orders.py", "required: MESSAGE, --backend; write forge run WORKFLOW MESSAGE --backend BACKEND\n"),
         ("demo --order A-18", "there is no order 'A-18'; there are: A-17, B-42, C-08, D-33. Did you mean A-17?"),
+        ("run FLOW:other Go. --backend local", "has no workflow named 'other'; it has: workflow"),
+        ("run FLOW Go. --backend local", "placeholder {tone}"),
+        ("run FLOW Go. --backend local --var tone", "write it as NAME=VALUE"),
+        ("resume FLOW none --backend local", "cannot read the journal none"),
+        (f"{NOBODY} --redact nope", "there is no tool 'nope' with results to hide; tools: finish"),
+        (f"{NOBODY} --redact-pattern (", "'(' is not a valid RE2 pattern: missing ): ("),
+        (f"{NOBODY} --redact-env NO_SUCH", "the environment variable NO_SUCH is not set"),
+        (f"{NOBODY} --api-key-env NO_SUCH", "the environment variable NO_SUCH is not set"),
+        (f"{NOBODY} --profile no-such", "there is no profile 'no-such'"),
+        (f"{NOBODY} --temperature -1", "--temperature is -1.0; it must be a number, at"),
+        (f"{NOBODY} --backend local --profile no-such", "local has no profile; they are for a server, whose address"),
     ],
 )
-def test_what_was_meant_is_suggested(words: str, says: str) -> None:
-    assert says in refused(*words.split())
+def test_wrong_use_is_told_in_a_sentence_before_anything_happens(flow: Path, words: str, says: str) -> None:
+    journal = flow.with_name("j.jsonl")
+    assert says in refused(*words.replace("FLOW", str(flow)).replace("JOURNAL", str(journal)).split())
+    assert not journal.exists()
 
 
 def test_help_loads_neither_the_terminal_s_library_nor_a_client() -> None:
@@ -158,56 +170,21 @@ def test_a_file_named_like_another_module_hides_nothing(server: str, tmp_path: P
     assert "the server's answer has no choices" in done.stdout, done
 
 
-def test_a_workflow_that_is_not_in_the_file(flow: Path) -> None:
-    assert "has no workflow named 'other'; it has: workflow" in refused(
-        "run", f"{flow}:other", "Go.", "--backend", "local"
-    )
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        ("--redact nope", "there is no tool 'nope' with results to hide; tools: finish"),
-        ("--redact-pattern (", "'(' is not a valid RE2 pattern: missing ): ("),
-        ("--redact-env NO_SUCH", "--redact-env NO_SUCH: that environment variable is not set"),
-        ("--api-key-env NO_SUCH", "NO_SUCH: that environment variable is not set"),
-    ],
-)
-def test_what_is_to_be_hidden_and_is_not_there_is_said_before_the_model_is_reached(
-    flow: Path, tmp_path: Path, words: str, says: str
-) -> None:
-    nobody = ("--backend", "http://127.0.0.1:1", "--var", "tone=x", "--journal", str(tmp_path / "j"))
-    done = forge("run", str(flow), "Go.", *nobody, *words.split())
-    assert done.returncode == 2
-    assert says in done.stderr
-
-
-def test_a_journal_that_is_none_is_said(flow: Path) -> None:
-    assert "cannot read the journal none" in refused("resume", str(flow), "none", "--backend", "local")
-
-
-def test_a_variable_that_is_missing(flow: Path) -> None:
-    assert "placeholder {tone}" in refused("run", str(flow), "Go.", "--backend", "http://127.0.0.1:1")
-    assert "write it as NAME=VALUE" in refused("run", str(flow), "Go.", "--backend", "local", "--var", "tone")
-
-
 def test_a_run_that_halts_says_why_and_where_its_journal_is(flow: Path, server: str, tmp_path: Path) -> None:
     journal = tmp_path / "runs" / "j.jsonl"
-    done = forge("run", str(flow), "Go.", "--backend", f"{server}/good", "--var", "tone=x", "--journal", str(journal))
+    words = ("run", str(flow), "Go.", "--backend", f"{server}/good", "--var", "tone=x", "--journal", str(journal))
+    done = forge(*words)
     assert done.returncode == 1
     assert "halted  the model gave no usable tool call in 4 attempts" in done.stdout
     assert f"4 model calls. Journal: {journal}" in done.stdout
     assert len(read_journal(journal).entries) == 4
-    again = ("run", str(flow), "Go.", "--backend", f"{server}/good", "--var", "tone=x", "--journal", str(journal))
-    assert "already exists" in refused(*again)
+    assert "already exists" in refused(*words)
     assert "\x1b" not in done.stdout, "no escape codes in a pipe"
 
 
-def test_journals_are_where_forge_state_says(
-    flow: Path, server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("FORGE_STATE", str(tmp_path / "mine"))
-    done = forge("run", str(flow), "Go.", "--backend", f"{server}/good", "--var", "tone=x")
+def test_journals_are_where_forge_state_says(flow: Path, server: str, tmp_path: Path) -> None:
+    words = ("run", str(flow), "Go.", "--backend", f"{server}/good", "--var", "tone=x")
+    done = forge(*words, FORGE_STATE=str(tmp_path / "mine"))
     (journal,) = (tmp_path / "mine" / "runs").iterdir()
     assert f"Journal: {journal}" in done.stdout
 
@@ -247,7 +224,7 @@ def test_a_terminal_without_colours_gets_none() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
-def test_an_encoding_that_lacks_a_character_is_no_error(flow: Path, encoding: str) -> None:
+def test_an_encoding_that_lacks_a_character_is_no_error(encoding: str) -> None:
     command = [sys.executable, "-m", "forge", "models"]
     where = {**os.environ, "PYTHONIOENCODING": encoding}
     done = subprocess.run(command, capture_output=True, check=False, env=where)

@@ -14,7 +14,7 @@ import pytest
 
 from forge.journal.records import read_journal
 from stages.effect import Execute
-from tests.commands import forge
+from tests.commands import forge, until
 from tests.scripted_server import calling
 from tests.serving import JsonHandler, threaded
 
@@ -70,15 +70,6 @@ def running(tmp_path: Path, hang: str, backend: str, *options: str) -> Iterator[
     pipe = subprocess.PIPE
     with subprocess.Popen([*command, *journal, *options], stdout=pipe, stderr=pipe, text=True, cwd=tmp_path) as process:
         yield process
-
-
-def until(process: subprocess.Popen[str], words: str) -> None:
-    """Read what it prints up to a line with those words."""
-    assert process.stdout is not None
-    for line in iter(process.stdout.readline, ""):
-        if words in line:
-            return
-    raise AssertionError(f"it ended without {words!r}")
 
 
 def resume_line(told: str) -> list[str]:
@@ -205,54 +196,45 @@ sys.last = Last()
 """Interrupts the program when Python lets go of its modules, after it has given up its handlers."""
 
 
-KILLED = "import os, signal; os.kill(os.getpid(), signal.{name})\n"
-
-
-def test_while_the_program_starts_there_is_no_traceback(tmp_path: Path) -> None:
-    (tmp_path / "forge").mkdir()
-    (tmp_path / "forge" / "__init__.py").write_text(KILLED.format(name="SIGTERM"))
-    code = "from forge_program import main; main()"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGTERM, "", "")
-
-
 MIDWAY = """
 import os, signal, sys
 
 class Finder:
     def find_spec(self, name, path=None, target=None):
-        if name == "stages":
-            os.kill(os.getpid(), signal.{name})
+        if name == "{module}":
+            os.kill(os.getpid(), signal.{number})
 
 sys.meta_path.insert(0, Finder())
 """
 
 
 @pytest.mark.parametrize(
-    ("number", "program"),
-    [(signal.SIGINT, ["-m", "forge"]), (signal.SIGTERM, ["-c", "from forge_program import main; main()"])],
+    ("number", "module", "program"),
+    [
+        (signal.SIGINT, "stages", ["-m", "forge"]),
+        (signal.SIGTERM, "forge", ["-c", "from forge_program import main; main()"]),
+    ],
 )
-def test_while_forge_is_imported_there_is_no_traceback(tmp_path: Path, number: int, program: list[str]) -> None:
-    (tmp_path / "sitecustomize.py").write_text(MIDWAY.format(name=signal.Signals(number).name))
+def test_while_forge_is_imported_there_is_no_traceback(
+    tmp_path: Path, number: signal.Signals, module: str, program: list[str]
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(MIDWAY.format(number=number.name, module=module))
     where = {**os.environ, "PYTHONPATH": str(tmp_path)}
     done = subprocess.run([sys.executable, *program], capture_output=True, text=True, check=False, env=where)
     assert (done.returncode, done.stdout, done.stderr) == (128 + number, "", "")
 
 
-def test_while_the_workflow_is_imported_there_is_no_traceback(tmp_path: Path) -> None:
-    (tmp_path / "flow.py").write_text(KILLED.format(name="SIGINT"))
+@pytest.mark.parametrize(("handler", "code", "told"), [(signal.SIG_DFL, 130, ""), (signal.SIG_IGN, 2, "no workflow")])
+def test_while_the_workflow_is_imported_there_is_no_traceback_and_what_was_switched_off_stays_so(
+    tmp_path: Path, handler: signal.Handlers, code: int, told: str
+) -> None:
+    (tmp_path / "flow.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGINT)\n")
     command = [sys.executable, "-m", "forge", "run", "flow.py", "Go.", "--backend", "local"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGINT, "", "")
-
-
-def test_a_program_that_was_started_with_ctrl_c_switched_off_leaves_it_so(tmp_path: Path) -> None:
-    (tmp_path / "flow.py").write_text(KILLED.format(name="SIGINT"))
-    command = [sys.executable, "-m", "forge", "run", "flow.py", "Go.", "--backend", "local"]
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    before = signal.signal(signal.SIGINT, handler)
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, env=os.environ)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     finally:
         signal.signal(signal.SIGINT, before)
-    assert done.returncode == 2
-    assert "has no workflow" in done.stderr
+    assert (done.returncode, done.stdout, bool(done.stderr)) == (code, "", bool(told))
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr

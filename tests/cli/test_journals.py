@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from forge import run_sync
-from forge.cli.run import load_workflow
+from forge.cli.run import load_definition
 from forge.interpreters.scripted import Line, Scripted, call
 from tests.commands import forge as command
 
@@ -41,14 +41,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     running = FLOW.replace('raise SystemExit("a replay ran a tool")', 'return "7"')
     (folder / "running.py").write_text(running)
     (folder / "flow.py").write_text(FLOW)
-    workflow = load_workflow(f"{folder / 'running.py'}:workflow")
+    workflow = load_definition(f"{folder / 'running.py'}:workflow")
     run_sync(workflow, "Go.", backend=Scripted(SCRIPT), journal=str(folder / "run.jsonl"))
     return folder
 
 
-def forge(folder: Path, *arguments: str, answers: str = "") -> subprocess.CompletedProcess[str]:
-    done = command(*arguments, cwd=folder, answers=answers)
-    assert "Traceback" not in done.stderr, done.stderr
+def forge(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    done = command(*arguments, cwd=folder)
     assert "\x1b" not in done.stdout + done.stderr
     return done
 
@@ -103,7 +102,7 @@ def test_what_differs_cannot_control_the_terminal(folder: Path, command: str) ->
     """A journal may come from anybody; here the tool's description was another one when it was recorded."""
     evil = FLOW.replace("Look something up.", "Look up \\u202e\\x9b31m")
     (folder / "evil.py").write_text(evil.replace('raise SystemExit("a replay ran a tool")', 'return "7"'))
-    workflow, record = load_workflow(f"{folder / 'evil.py'}:workflow"), folder / f"evil-{command}.jsonl"
+    workflow, record = load_definition(f"{folder / 'evil.py'}:workflow"), folder / f"evil-{command}.jsonl"
     run_sync(workflow, "Go.", backend=Scripted(SCRIPT), journal=str(record))
     done = forge(folder, command, record.name, "--workflow", "flow.py:workflow")
     assert done.returncode == 1
@@ -142,23 +141,13 @@ def test_ablation_names_the_turns_in_which_a_guardrail_acted(folder: Path) -> No
     assert re.findall(r"^(.+): .+; acted in turns", done.stdout, re.MULTILINE) == ["rescue", "retry nudges"]
 
 
-def test_a_page_with_the_timeline_on_which_nothing_that_was_said_is_markup(folder: Path, tmp_path: Path) -> None:
+def test_the_page_of_a_run_is_its_owner_s_alone(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "run.html"
-    evil = '<script>alert(1)</script>"><img src=x onerror=alert(1)>\u202e'
-    workflow = load_workflow(f"{folder / 'running.py'}:workflow")
-    script: list[Line] = [evil, call("look", what=evil), call("finish", result=evil)]
-    run_sync(workflow, evil, backend=Scripted(script), journal=str(tmp_path / "run.jsonl"))
-    done = forge(
-        tmp_path, "replay", "run.jsonl", "--workflow", str(folder / "flow.py") + ":workflow", "--html", str(out)
-    )
-    assert (done.returncode, out.stat().st_mode & 0o777) == (0, 0o600), done.stderr
-    page = out.read_text()
-    tags = "html head meta title style body h1 p section h2 small div dl dt dd"
-    assert {*re.findall(r"<(\w+)", page)} == {*tags.split()}
-    assert "http" not in page.replace("http-equiv", "")
-    assert "\u202e" not in page
-    for part in ("Turn 1", "Turn 3", 'class="corrected"', 'class="runs"', "&lt;script&gt;", 'class="done"'):
-        assert part in page
+    done = forge(folder, "replay", "run.jsonl", "--workflow", "flow.py:workflow", "--html", str(out))
+    assert (done.returncode, done.stdout.endswith(f"written: {out}\n")) == (0, True)
+    assert out.stat().st_mode & 0o777 == 0o600
+    for part in ("Turn 1", "Turn 3", 'class="corrected"', 'class="runs"', 'class="done"'):
+        assert part in out.read_text()
 
 
 @pytest.mark.parametrize("command", ["replay", "bisect", "ablate"])
@@ -167,7 +156,3 @@ def test_a_file_that_is_no_journal_is_wrong_use(folder: Path, command: str) -> N
         done = forge(folder, command, file, "--workflow", "flow.py:workflow")
         assert (done.returncode, done.stdout) == (2, "")
         assert says in done.stderr
-
-
-def test_the_demo_s_workflow_has_a_name() -> None:
-    assert load_workflow("demo").name == "order report"

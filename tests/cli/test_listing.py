@@ -16,15 +16,8 @@ from forge.backends.servers.models import KNOWN
 from forge.interpreters.scripted import Line, Scripted, call
 from forge.journal.summary import glance
 from stages.wire.target import Mode
-from tests.commands import forge as command
+from tests.commands import forge
 from tests.flows import finish
-
-
-def forge(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    done = command(*arguments, **environment)
-    assert "Traceback" not in done.stderr, done.stderr
-    return done
-
 
 SMALL = KNOWN["smollm2-135m"]
 

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from stages.effect import RawCall, Reply, TokenProbability, Usage
+from stages.wire.target import Mode
 
 RUNS = Path(__file__).parent / "runs.jsonl.gz"
 TURNS = Path(__file__).parent / "turns.jsonl.gz"
@@ -48,16 +49,6 @@ def _tokens(text: str) -> tuple[TokenProbability, ...]:
     )
 
 
-def said(reply: Reply) -> Said:
-    return Said(
-        text=reply.text,
-        reasoning=reply.reasoning,
-        calls=tuple((call.id, call.name, call.arguments) for call in reply.calls),
-        finish=reply.finish,
-        prompt=reply.usage.prompt if reply.usage else 0,
-    )
-
-
 class Asked(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A model call: a digest of what was sent, the tools on offer, and what happened until the next one.
 
@@ -75,7 +66,7 @@ class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
     source: str
     scenario: str
     seed: int
-    mode: str
+    mode: Mode
     ablation: str = ""
     compact: str = ""
     unsure: str = ""
@@ -87,17 +78,8 @@ class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def name(self) -> str:
         """What `--show` takes."""
-        words = (
-            self.source,
-            self.scenario,
-            str(self.seed),
-            self.mode,
-            self.ablation,
-            self.compact,
-            self.unsure,
-            str(self.take),
-        )
-        return "/".join(filter(None, words))
+        words = (self.source, self.scenario, str(self.seed), self.mode, self.ablation, self.compact, self.unsure)
+        return "/".join(filter(None, (*words, str(self.take))))
 
 
 class Turn(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 import msgspec
-from msgspec.structs import replace
 
 from stages.effect import Request
 from tests.decisions.records import Asked, Run, Said, Turn
@@ -16,8 +15,7 @@ from tests.decisions.turning import turned
 def now(runs: Sequence[Run], turns: Sequence[Turn]) -> tuple[list[Run], list[Turn]]:
     """The records as they go now, with all their replies, those too that are not taken any more."""
     with asyncio.Runner() as runner:
-        again = [replace(replayed(run, runner), replies=run.replies) for run in runs]
-    return again, [turned(turn) for turn in turns]
+        return [replayed(run, runner) for run in runs], [turned(turn) for turn in turns]
 
 
 def differences(

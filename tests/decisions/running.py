@@ -1,7 +1,7 @@
 """A run of a record: the suite's workflow, asked and answered without a model."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
 
@@ -21,13 +21,11 @@ from stages import events
 from stages.confidence.measure import AskLarger, StopRun, ThinkFirst, Vote, WhenUnsure
 from stages.effect import Replied, Request, Send
 from stages.wire.deltas import Delta
-from stages.wire.target import Mode
 from tests.decisions.middleware import play_in_a_loop
 from tests.decisions.plain_worlds import WORLDS
 from tests.decisions.records import Asked, Run, Said, digest
 
 SCENARIOS: Mapping[str, Scenario] = {scenario.name: scenario for scenario in (*SUITES["all"], *WORLDS)}
-MODES: Mapping[str, Mode] = {"native": "native", "prompted": "prompted", "constrained": "constrained"}
 _BELOW = 0.6
 UNSURE: Mapping[str, WhenUnsure] = {
     "measure": WhenUnsure(below=0.0, then=()),
@@ -36,7 +34,6 @@ UNSURE: Mapping[str, WhenUnsure] = {
     "vote": WhenUnsure(below=_BELOW, then=Vote()),
     "larger": WhenUnsure(below=_BELOW, then=AskLarger()),
 }
-Replier = Callable[[Send], Awaitable[Said]]
 Watcher = Callable[[int, Request, Said | None], None]
 
 
@@ -61,36 +58,27 @@ class Noting(RunRecord):
             self.happened[-1].append(what)
 
 
-def run(record: Run, replier: Replier, runner: asyncio.Runner, watch: Watcher | None = None) -> Run:
-    """The record as it goes now, with the replies that it took."""
+def replayed(record: Run, runner: asyncio.Runner, watch: Watcher = lambda *_: None) -> Run:
+    """The record as it goes now with its own replies."""
     configuration = Configuration(
-        model="m",
-        backend="none",
-        mode=record.mode,
-        ablation=record.ablation,
-        compact=record.compact,
+        model="m", backend="none", mode=record.mode, ablation=record.ablation, compact=record.compact
     )
     cell = Cell(configuration=configuration, scenario=SCENARIOS[record.scenario], seed=record.seed)
-    noting, requests, replies = Noting(), list[Request](), list[Said]()
+    noting, requests, left = Noting(), list[Request](), iter(record.replies)
 
     async def send(effect: Send) -> Replied:
         requests.append(effect.request)
         noting.happened.append([])
-        try:
-            reply = await replier(effect)
-        except Over:
-            if watch:
-                watch(len(requests), effect.request, None)
-            raise
-        if watch:
-            watch(len(requests), effect.request, reply)
-        replies.append(reply)
+        reply = next(left, None)
+        watch(len(requests), effect.request, reply)
+        if reply is None:
+            raise Over
         return Replied(reply=reply.reply(measured=bool(record.unsure)))
 
     world = cell.scenario.world(record.seed)
     if record.unsure:
         world = changed(world, workflow=changed(world.workflow, unsure=UNSURE[record.unsure]))
-    setup = Setup(mode=MODES[record.mode], model="m", logprobs=bool(record.unsure))
+    setup = Setup(mode=record.mode, model="m", logprobs=bool(record.unsure))
     if record.unsure.startswith("larger"):
         setup = replace(setup, targets={"larger": Setup(mode=setup.mode, model="l", logprobs=True)})
     task = task_of(cell, world, Connection(setup, send), noting)
@@ -106,28 +94,11 @@ def run(record: Run, replier: Replier, runner: asyncio.Runner, watch: Watcher | 
         Asked(request=digest(*request.messages, request.tail), tools=offered(request), events=" ".join(happened))
         for request, happened in zip(requests, noting.happened, strict=True)
     )
-    return replace(record, replies=tuple(replies), asked=asked, end=end)
+    return replace(record, asked=asked, end=end)
 
 
 async def _played(played: Awaitable[RunEnd]) -> RunEnd:
     return await played
-
-
-def replayed(record: Run, runner: asyncio.Runner, watch: Watcher | None = None) -> Run:
-    """The record as it goes now with its own replies."""
-    return run(record, scripted(record.replies), runner, watch)
-
-
-def scripted(replies: Iterable[Said]) -> Replier:
-    left = iter(replies)
-
-    async def reply(_: Send) -> Said:
-        try:
-            return next(left)
-        except StopIteration:
-            raise Over from None
-
-    return reply
 
 
 def offered(request: Request) -> str:

@@ -22,7 +22,7 @@ from forge.backends.profile import Profile, from_toml, names
 from forge.cli.chat.slash import HELP
 from forge.cli.commands import COMMANDS, parse
 from forge.cli.eval_run import EvalOptions
-from forge.cli.run import load_agent
+from forge.cli.run import load
 from forge.evals.configurations import ABLATIONS, COMPACTORS, THINKING
 from forge.evals.evaluation import MODES
 from forge.guardrails import Guardrails
@@ -121,13 +121,13 @@ def test_the_options_of_guardrails_beside_its_own_are_all_named() -> None:
 
 def test_the_agent_of_the_page_on_chat_is_loaded(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(block("chat", "python"))
-    agent = load_agent(f"{tmp_path / 'shop.py'}:agent")
+    agent = load(f"{tmp_path / 'shop.py'}:agent", Agent)
     assert agent.workflow.rules.tools[0].approval
 
 
 def test_the_page_on_chat_has_every_command_and_no_other() -> None:
     there = re.findall(r"^\| `/(\w+)(?: ([^`]+))?` \|", page("chat"), re.MULTILINE)
-    assert there == [(name, one.argument) for name, one in HELP.items()]
+    assert there == [(name, argument) for name, (argument, _) in HELP.items()]
 
 
 def test_the_command_in_the_configuration_of_an_mcp_client_exists() -> None:

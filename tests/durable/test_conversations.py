@@ -2,8 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable
 from pathlib import Path
 
 import pytest
@@ -11,13 +10,12 @@ import pytest
 from forge import Approved, Scripted, Workflow, call, durable, tool
 from forge.agent import Agent, agent_tool
 from forge.agent.memory import Facts, InProcessStore, Session
-from forge.connection import Connection, Setup
 from forge.durable import Runs
 from forge.errors import DefinitionError, RunError
-from stages.effect import NeedsInput, Replied, Reply, Said, Send
+from stages.effect import NeedsInput, Reply, Said, Send
 from stages.events import RunFinished, Stamped
 from stages.message import User
-from tests.memory.running import asynchronous
+from tests.durable.till import Answering
 
 
 @tool(effect="read")
@@ -49,7 +47,6 @@ async def said(runs: Runs, run: str) -> str:
     return outcome.text
 
 
-@asynchronous
 async def test_a_conversation_outlives_its_process(tmp_path: Path) -> None:
     database = tmp_path / "runs.db"
     agent, _ = shop(call("get_order", order_id="A-17"), "It costs 129.90.")
@@ -77,7 +74,6 @@ async def test_a_conversation_outlives_its_process(tmp_path: Path) -> None:
         assert {run.id for run in (await runs.list(states=["completed"])).runs} == {second, first}
 
 
-@asynchronous
 async def test_of_two_messages_at_once_one_is_refused(tmp_path: Path) -> None:
     agent, _ = shop("Hello.", "Yes.")
     async with durable.worker(agent, database=tmp_path / "runs.db") as runs:
@@ -93,23 +89,15 @@ async def test_of_two_messages_at_once_one_is_refused(tmp_path: Path) -> None:
         assert (await runs.get(others)).follows == ""
 
 
-@asynchronous
 async def test_what_comes_too_late_is_read_with_the_next_message(tmp_path: Path) -> None:
     asked, going = asyncio.Event(), asyncio.Event()
-    bodies = list[str]()
 
-    class Slow:
-        @asynccontextmanager
-        async def connect(self) -> AsyncIterator[Connection]:
-            async def send(effect: Send) -> Replied:
-                bodies.append(effect.request.body.decode())
-                asked.set()
-                await going.wait()
-                return Replied(reply=Reply(text="Hello."))
+    async def answer(_: Send) -> Reply:
+        asked.set()
+        await going.wait()
+        return Reply(text="Hello.")
 
-            yield Connection(Setup(context_tokens=8192), send)
-
-    agent = Agent("slow", backend=Slow())
+    agent = Agent("slow", backend=Answering(answer))
     async with durable.worker(agent, database=tmp_path / "runs.db") as runs:
         first = await runs.start(agent, "Hello?", conversation="ann")
         await asked.wait()
@@ -133,7 +121,6 @@ async def test_what_comes_too_late_is_read_with_the_next_message(tmp_path: Path)
         assert await runs.start(agent, "Hello?", conversation="bob") != anew
 
 
-@asynchronous
 async def test_facts_are_shown_with_a_message(tmp_path: Path) -> None:
     facts = Facts(InProcessStore(), "ann")
     await facts.remember("Ann's invoices go to Oslo.")
@@ -143,7 +130,6 @@ async def test_facts_are_shown_with_a_message(tmp_path: Path) -> None:
         assert b"Ann's invoices go to Oslo." in model.requests[0]
 
 
-@asynchronous
 async def test_agents_within_a_run_are_told_of_in_its_stream(tmp_path: Path) -> None:
     database, heard = tmp_path / "runs.db", list[Stamped]()
     expert = Agent(
@@ -175,7 +161,6 @@ async def test_agents_within_a_run_are_told_of_in_its_stream(tmp_path: Path) -> 
         assert await said(runs, follows) == "Of oak, all of it."
 
 
-@asynchronous
 async def test_what_a_worker_cannot_do_for_an_agent_is_refused(tmp_path: Path) -> None:
     kept, _ = shop(memory=Session(InProcessStore(), "ann"), fallbacks=[Scripted([])])
     flow = Workflow("flow", tools=[get_order], on_text="accept")
@@ -192,23 +177,17 @@ async def test_what_a_worker_cannot_do_for_an_agent_is_refused(tmp_path: Path) -
         assert await said(runs, await runs.start(agent, "Hello?")) == "From elsewhere."
 
 
-@asynchronous
 async def test_an_agent_within_a_run_that_dies_has_an_unknown_outcome_or_is_asked_again(tmp_path: Path) -> None:
     asked, going = asyncio.Event(), asyncio.Event()
 
-    class Slow:
-        @asynccontextmanager
-        async def connect(self) -> AsyncIterator[Connection]:
-            async def send(effect: Send) -> Replied:
-                asked.set()
-                await going.wait()
-                return Replied(reply=Reply(text="Of oak."))
-
-            yield Connection(Setup(context_tokens=8192), send)
+    async def answer(_: Send) -> Reply:
+        asked.set()
+        await going.wait()
+        return Reply(text="Of oak.")
 
     for effect in ("write", "read"):
         database = tmp_path / f"{effect}.db"
-        within = agent_tool(Agent("expert", backend=Slow()), description="Ask an expert.", effect=effect)
+        within = agent_tool(Agent("expert", backend=Answering(answer)), description="Ask an expert.", effect=effect)
         asked.clear()
         going.clear()
         desk = Agent("desk", backend=Scripted([call("expert", task="What is it made of?")]), tools=[within])

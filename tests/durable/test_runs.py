@@ -16,7 +16,7 @@ from returns.result import Failure, Success
 from forge import Approved, Limits, Rejected, Scripted, Workflow, call, durable, replay, tool
 from forge.durable import Run, Runs
 from forge.durable import database as module
-from forge.durable.database import Database, SegmentRow, StoredJson
+from forge.durable.database import SegmentRow, StoredJson
 from forge.durable.records import SegmentEnd
 from forge.durable.runs import _output
 from forge.errors import CallbackError, DefinitionError, ForgeError, RunError, ToolOutcomeUnknown
@@ -28,7 +28,6 @@ from stages.halt import ApprovalNeeded, BackendFailed, Cancelled, OutcomeUnknown
 from stages.message import Tool, User
 from stages.state import Awaiting
 from tests.durable.till import Answering, ask_back, finish, get_order, till
-from tests.memory.running import asynchronous
 
 LOOKS = call("get_order", order_id="A")
 FULL = [LOOKS, call("pay", amount=5.0), call("finish", note="x")]
@@ -51,7 +50,6 @@ async def refused(doing: Awaitable[object]) -> str:
     return str(error.value)
 
 
-@asynchronous
 async def test_a_run_waits_for_a_person_and_another_process_goes_on_with_it(tmp_path: Path) -> None:
     database = tmp_path / "runs.db"
     async with durable.worker(till, database=database, backend=Scripted(FULL[:2])) as runs:
@@ -99,7 +97,6 @@ bank = Workflow("bank", tools=[transfer], terminal_tool="transfer")
 TRANSFERS = [call("transfer", amount=5.0)]
 
 
-@asynchronous
 async def test_an_answer_that_comes_twice_answers_no_other_question(tmp_path: Path) -> None:
     database = tmp_path / "runs.db"
     async with durable.worker(bank, database=database, backend=Scripted(TRANSFERS)) as runs:
@@ -126,7 +123,6 @@ async def test_an_answer_that_comes_twice_answers_no_other_question(tmp_path: Pa
     assert last.state.phase.effect.digest == open_question.digest
 
 
-@asynchronous
 async def test_a_question_that_nobody_decided_is_asked_again_by_a_retry(tmp_path: Path) -> None:
     async with durable.worker(bank, database=tmp_path / "runs.db", backend=Scripted(TRANSFERS)) as runs:
         run = await runs.start(bank, "Transfer 5")
@@ -153,7 +149,6 @@ async def _so_far(runs: Runs, run: str) -> AsyncIterator[object]:
         yield one.event
 
 
-@asynchronous
 async def test_a_cancelled_run_tells_of_the_calls_that_may_have_taken_effect(tmp_path: Path) -> None:
     begun = asyncio.Event()
 
@@ -175,7 +170,6 @@ async def test_a_cancelled_run_tells_of_the_calls_that_may_have_taken_effect(tmp
         assert run_view(cancelled).in_doubt == cancelled.in_doubt
 
 
-@asynchronous
 async def test_a_start_under_an_id_is_one_run(tmp_path: Path) -> None:
     async with durable.worker(till, database=tmp_path / "runs.db", backend=Scripted([])) as runs:
         assert await runs.start(till, "Pay order A", id="order-A", priority=1) == "order-A"
@@ -203,7 +197,6 @@ def test_a_start_that_is_refused_is_told_in_forge_s_words_alone(
     assert capsys.readouterr().err == ""
 
 
-@asynchronous
 async def test_a_run_whose_model_was_not_reached_has_no_journal(tmp_path: Path) -> None:
     async with durable.worker(till, database=tmp_path / "runs.db", backend="http://127.0.0.1:1") as runs:
         run = await runs.start(till, "Pay order A")
@@ -213,7 +206,6 @@ async def test_a_run_whose_model_was_not_reached_has_no_journal(tmp_path: Path) 
         assert error.value.kind == "wrong-state"
 
 
-@asynchronous
 async def test_a_run_that_halted_without_its_model_goes_on_once_that_is_back(tmp_path: Path) -> None:
     database = tmp_path / "runs.db"
     async with durable.worker(till, database=database, backend=Scripted([*FULL[:2], AWAY])) as runs:
@@ -251,7 +243,6 @@ async def test_a_run_that_halted_without_its_model_goes_on_once_that_is_back(tmp
     assert (again.outcome, again.state.history) == (finished.outcome, finished.state.history)
 
 
-@asynchronous
 async def test_a_run_that_never_reached_its_model_begins_once_that_is_there(tmp_path: Path) -> None:
     database = tmp_path / "runs.db"
     async with durable.worker(till, database=database, backend="http://127.0.0.1:1") as runs:
@@ -270,7 +261,6 @@ async def test_a_run_that_never_reached_its_model_begins_once_that_is_there(tmp_
     assert replay(tmp_path / "run.jsonl", till).unwrap().value == "done x"
 
 
-@asynchronous
 async def test_of_retries_and_messages_at_the_same_time_one_counts(tmp_path: Path) -> None:
     await refuse_two_ways_on(tmp_path / "runs.db")
 
@@ -300,7 +290,6 @@ async def refuse_two_ways_on(database: str | Path) -> None:
         assert [went_on > 0, followed].count(True) == 1, both
 
 
-@asynchronous
 async def test_a_retry_that_comes_too_late_undoes_no_cancellation(tmp_path: Path) -> None:
     database = tmp_path / "runs.db"
     async with durable.worker(till, database=database, backend=Scripted([AWAY])) as runs:
@@ -319,7 +308,6 @@ async def test_a_retry_that_comes_too_late_undoes_no_cancellation(tmp_path: Path
         assert (await until_over(runs, run)).state == "cancelled"
 
 
-@asynchronous
 async def test_a_retry_of_a_failed_run_that_comes_too_late_undoes_no_cancellation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -349,7 +337,6 @@ async def lose_to_a_cancellation(database: str | Path, monkeypatch: pytest.Monke
         assert isinstance((await runs.result(run)).failure().halt, Cancelled)
 
 
-@asynchronous
 async def test_a_run_keeps_its_priority_when_it_goes_on(tmp_path: Path) -> None:
     database = tmp_path / "runs.db"
     async with durable.worker(till, database=database, backend=Scripted(FULL[:2])) as runs:
@@ -364,7 +351,6 @@ async def test_a_run_keeps_its_priority_when_it_goes_on(tmp_path: Path) -> None:
     assert sorted(rows) == [(4,), (4,), (5,), (5,)]  # each has two segments
 
 
-@asynchronous
 async def test_a_halted_run_that_another_continues_is_not_retried(tmp_path: Path) -> None:
     model = Scripted([AWAY, *FULL])
     async with durable.worker(till, database=tmp_path / "runs.db", backend=model) as runs:
@@ -378,7 +364,6 @@ async def test_a_halted_run_that_another_continues_is_not_retried(tmp_path: Path
         assert (await runs.get(run)).state == "halted"
 
 
-@asynchronous
 async def test_nobody_answers_in_time(tmp_path: Path) -> None:
     backend = Scripted(FULL)
     async with durable.worker(till, database=tmp_path / "runs.db", backend=backend, answer_within=1.5) as runs:
@@ -401,7 +386,6 @@ async def test_nobody_answers_in_time(tmp_path: Path) -> None:
         assert sorted({*numbers}) == numbers
 
 
-@asynchronous
 async def test_a_waiting_run_is_cancelled(tmp_path: Path) -> None:
     async with durable.worker(till, database=tmp_path / "runs.db", backend=Scripted(FULL[:2])) as runs:
         run = await runs.start(till, "Pay order A")
@@ -416,7 +400,6 @@ async def test_a_waiting_run_is_cancelled(tmp_path: Path) -> None:
         assert "only a run that failed, or to which the model's server" in await refused(runs.retry(run))
 
 
-@asynchronous
 async def test_a_waiting_run_is_cancelled_while_no_worker_is_there(tmp_path: Path) -> None:
     database = tmp_path / "runs.db"
     async with durable.worker(till, database=database, backend=Scripted(FULL[:2])) as runs:
@@ -445,7 +428,6 @@ class Hanging(Answering):
         return Reply()
 
 
-@asynchronous
 async def test_a_run_is_cancelled_in_the_middle_of_a_model_call(tmp_path: Path) -> None:
     model = Hanging()
     async with durable.worker(till, database=tmp_path / "runs.db", backend=model) as runs:
@@ -460,7 +442,6 @@ async def test_a_run_is_cancelled_in_the_middle_of_a_model_call(tmp_path: Path) 
         assert (await runs.get(run)).state == "cancelled"
 
 
-@asynchronous
 async def test_a_worker_that_leaves_hands_its_runs_over(tmp_path: Path) -> None:
     model = Hanging()
     async with durable.worker(till, database=tmp_path / "runs.db", backend=model, drain=0.05) as runs:
@@ -471,7 +452,6 @@ async def test_a_worker_that_leaves_hands_its_runs_over(tmp_path: Path) -> None:
         assert (await runs.result(run)).unwrap().value == "done x"
 
 
-@asynchronous
 async def test_a_worker_stops_though_another_program_has_locked_the_database(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -487,7 +467,6 @@ async def test_a_worker_stops_though_another_program_has_locked_the_database(
     assert "(another program has locked the file); it left 1 run unfinished: workers continue it" in caplog.text
 
 
-@asynchronous
 async def test_runs_begun_in_the_same_second_are_listed_newest_first(tmp_path: Path) -> None:
     await list_in_order(tmp_path / "runs.db")
 
@@ -504,7 +483,6 @@ async def list_in_order(database: str | Path) -> None:
         assert [run.id for run in listed] == started[::-1]
 
 
-@asynchronous
 async def test_runs_are_listed_deleted_and_pruned(tmp_path: Path) -> None:
     async with durable.worker(till, database=tmp_path / "runs.db", backend=Scripted(["no"] * 50)) as runs:
         started = [await runs.start(till, f"Pay order {number}", id=f"run-{number}") for number in range(5)]
@@ -523,7 +501,6 @@ async def test_runs_are_listed_deleted_and_pruned(tmp_path: Path) -> None:
     connection.close()
 
 
-@asynchronous
 async def test_a_long_run_goes_on_in_segments(tmp_path: Path) -> None:
     numbered = [call("get_order", order_id=str(number)) for number in range(105)]
     long = Workflow("long", tools=[get_order, finish], terminal_tool="finish", limits=Limits(max_iterations=200))
@@ -536,7 +513,6 @@ async def test_a_long_run_goes_on_in_segments(tmp_path: Path) -> None:
         assert replay(tmp_path / "run.jsonl", long).unwrap().state.history == finished.state.history
 
 
-@asynchronous
 async def test_a_run_does_not_go_on_with_another_workflow(tmp_path: Path) -> None:
     database = tmp_path / "runs.db"
     changed = Workflow("till", tools=[get_order, finish], required_steps=["get_order"], terminal_tool="finish")
@@ -555,7 +531,6 @@ async def test_a_run_does_not_go_on_with_another_workflow(tmp_path: Path) -> Non
         assert (await runs.result(run)).unwrap().value == "done x"
 
 
-@asynchronous
 async def test_what_a_worker_cannot_work_with_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DefinitionError) as wrong:
         async with durable.worker(
@@ -578,6 +553,7 @@ async def test_what_a_worker_cannot_work_with_is_refused(tmp_path: Path) -> None
     (tmp_path / "text.db").write_text("this is no database" * 100)
     for where, said in (
         (tmp_path, "is a folder; name a file in it"),
+        ("/dev/null", "is not an ordinary file; name one for the database"),
         ("mysql://x/y", "unsupported database mysql://"),
         (tmp_path / "text.db", "cannot open the database of runs"),
     ):
@@ -586,7 +562,6 @@ async def test_what_a_worker_cannot_work_with_is_refused(tmp_path: Path) -> None
                 pass
 
 
-@asynchronous
 async def test_what_is_said_to_a_run_is_read_once_with_the_next_results(tmp_path: Path) -> None:
     database = tmp_path / "runs.db"
     async with durable.worker(till, database=database, backend=Scripted(FULL[:2])) as runs:
@@ -608,7 +583,6 @@ async def test_what_is_said_to_a_run_is_read_once_with_the_next_results(tmp_path
         assert "is completed; start another" in await refused(runs.say(run, "More"))
 
 
-@asynchronous
 async def test_runs_are_listed_by_owner_state_and_workflow(tmp_path: Path) -> None:
     other = Workflow("other", tools=[get_order, finish], terminal_tool="finish")
     async with durable.client(tmp_path / "runs.db") as runs:
@@ -625,7 +599,6 @@ async def test_runs_are_listed_by_owner_state_and_workflow(tmp_path: Path) -> No
         assert "with another workflow" in await refused(runs.start(till, "Pay", id="ann-0", owner="bob"))
 
 
-@asynchronous
 async def test_the_answer_to_a_question_at_the_end_is_a_run_that_follows(tmp_path: Path) -> None:
     asks = Workflow("asks", tools=[get_order, ask_back], terminal_tool="ask_back")
     backend = Scripted([call("ask_back", question="Which order?"), call("ask_back", question="And then?")])
@@ -640,12 +613,6 @@ async def test_the_answer_to_a_question_at_the_end_is_a_run_that_follows(tmp_pat
         assert [m.text for m in state.history if isinstance(m, User)] == ["Pay order A or B", "order B"]
         assert ((await runs.get(run)).followed_by, (await runs.get(following)).follows) == (following, run)
         assert (await runs.get(following)).owner == "ann"
-
-
-def test_a_database_is_a_file(tmp_path: Path) -> None:
-    for path, says in ((tmp_path, "is a folder; name a file"), ("/dev/null", "is not an ordinary file")):
-        with pytest.raises(ForgeError, match=says):
-            Database(path)
 
 
 def test_what_a_database_cannot_store_is_replaced() -> None:
@@ -676,7 +643,6 @@ def begun_by_another_version(database: Path) -> None:
     connection.close()
 
 
-@asynchronous
 async def test_runs_of_another_version_say_so_and_are_upgraded(tmp_path: Path) -> None:
     database, model = tmp_path / "runs.db", Hanging()
     async with durable.worker(till, database=database, backend=Scripted(FULL[:2])) as runs:
@@ -709,7 +675,6 @@ async def test_runs_of_another_version_say_so_and_are_upgraded(tmp_path: Path) -
             assert isinstance(await runs.result(run), Success)
 
 
-@asynchronous
 async def test_runs_are_begun_by_priority_and_at_a_rate(tmp_path: Path) -> None:
     database, order = tmp_path / "runs.db", list[str]()
 
@@ -735,7 +700,6 @@ async def test_runs_are_begun_by_priority_and_at_a_rate(tmp_path: Path) -> None:
     assert order == ["early", "middle"]
 
 
-@asynchronous
 async def test_a_process_has_one_worker(tmp_path: Path) -> None:
     async with durable.worker(till, database=tmp_path / "runs.db", backend=Scripted([])):
         with pytest.raises(ForgeError, match="already has a durable worker"):

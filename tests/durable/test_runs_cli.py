@@ -1,6 +1,7 @@
 """`forge runs` with its verbs, against a scripted server."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,28 +23,23 @@ workflow = Workflow("till", tools=[pay], terminal_tool="pay")
 PAYS = calling("pay", amount=5)
 
 
+def runs_in(folder: Path) -> Callable[..., str]:
+    """`forge runs` in that folder: what it prints, on standard error if nothing else. `code` is its exit code."""
+
+    def runs(*words: str, code: int = 0, output: str = "pipe") -> str:
+        done = forge("runs", *words, cwd=folder, output=output, FORGE_STATE=str(folder))
+        assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
+        return done.stdout or done.stderr
+
+    return runs
+
+
 def test_a_run_is_started_worked_on_answered_and_read(tmp_path: Path) -> None:
     (tmp_path / "flow.py").write_text(FLOW)
     (tmp_path / "server").mkdir()
-
-    def runs(*words: str, code: int = 0) -> str:
-        done = forge("runs", *words, cwd=tmp_path, FORGE_STATE=str(tmp_path))
-        assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
-        return done.stdout if code in {0, 1} and done.stdout else done.stderr
-
+    runs = runs_in(tmp_path)
     with scripted_server(tmp_path / "server", [PAYS] * 3) as address:
-        work = (
-            "work",
-            "flow.py",
-            "--backend",
-            address,
-            "--until-idle",
-            "--no-probe",
-            "--mode",
-            "native",
-            "--context",
-            "8192",
-        )
+        work = ("work", "flow.py", "--backend", address, "--until-idle", "--no-probe", "--mode", "native")
         assert runs("start", "flow.py", "Pay 5", "--id", "order-1") == "order-1\n"
         assert "1 run waits for an answer; forge runs list shows which" in runs(*work)
         (listed,) = json.loads(runs("list", "--json"))["runs"]
@@ -97,10 +93,7 @@ workflow = Workflow("till", tools=[pay], terminal_tool="pay")
 def test_a_run_with_an_unknown_outcome_asks_whether_the_call_happened_and_says_why(tmp_path: Path) -> None:
     (tmp_path / "flow.py").write_text(LOST)
     (tmp_path / "server").mkdir()
-
-    def runs(*words: str) -> str:
-        return forge("runs", *words, cwd=tmp_path, FORGE_STATE=str(tmp_path)).stdout
-
+    runs = runs_in(tmp_path)
     with scripted_server(tmp_path / "server", [PAYS]) as address:
         runs("start", "flow.py", "Pay 5", "--id", "order-1")
         runs("work", "flow.py", "--backend", address, "--until-idle", "--no-probe", "--mode", "native")
@@ -137,11 +130,7 @@ shop = Agent("shop", backend=Scripted(["Hello, Ann.", "You are Ann."]))
 
 
 def test_a_conversation_with_an_agent_on_its_own_backend_loses_its_model_and_is_retried(tmp_path: Path) -> None:
-    def runs(*words: str, code: int = 0) -> str:
-        done = forge("runs", *words, cwd=tmp_path, FORGE_STATE=str(tmp_path))
-        assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
-        return done.stderr if code == 2 else done.stdout
-
+    runs = runs_in(tmp_path)
     away = 'Fault(kind="unreachable", detail="nobody is there")'
     (tmp_path / "shop.py").write_text("from stages.effect import Fault\n" + SHOP.replace('"Hello, Ann."', away))
     first = runs("start", "shop.py", "I am Ann.", "--conversation", "ann").strip()
@@ -182,12 +171,7 @@ def test_what_a_tool_returned_cannot_control_the_terminal(tmp_path: Path) -> Non
     flow = FLOW.replace('f"paid {amount}"', ascii(said)).replace("@tool(approval=True)", "@tool")
     (tmp_path / "flow.py").write_text(flow)
     (tmp_path / "server").mkdir()
-
-    def runs(*words: str, output: str = "pipe") -> str:
-        done = forge("runs", *words, cwd=tmp_path, output=output, FORGE_STATE=str(tmp_path))
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
+    runs = runs_in(tmp_path)
     with scripted_server(tmp_path / "server", [PAYS]) as address:
         runs("start", "flow.py", "Pay 5", "--id", "a")
         runs("work", "flow.py", "--backend", address, "--until-idle", "--no-probe", "--context", "8192")

@@ -4,15 +4,22 @@ A player is a generator: it is given the user's message, yields calls or a text,
 (None for a call that was refused). It knows the scenario, but not what a seed drew.
 """
 
+import asyncio
 import json
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import Any
 
 import jsonschema_rs
 import msgspec
 from msgspec import Struct
 
-from forge.evals.scenario import World
+from forge.connection import Connection, Setup
+from forge.evals.configurations import Cell
+from forge.evals.player import Player as Loop
+from forge.evals.players import FORGE
+from forge.evals.row import Configuration, Row
+from forge.evals.scenario import Scenario, World
+from forge.evals.series import RunOptions, row_of
 from stages.effect import RawCall, Replied, Reply, Send, Usage
 from stages.message import ToolCall
 from stages.wire.prompted import JSON
@@ -43,16 +50,9 @@ class Say(Struct, frozen=True):
     text: str
 
 
-def say(text: str) -> Say:
-    return Say(text)
-
-
-class Look(Struct, frozen=True):
-    """Read again what is shown, without a reply."""
-
-
-LOOK = Look()
-Move = Call | Sequence[Call] | str | Say | Look
+LOOK = None
+"""The move to read again what is shown, without a reply."""
+Move = Call | Sequence[Call] | str | Say | None
 Moves = Generator[Move, Any, None]
 Player = Callable[[str], Moves]
 """Given the user's message. After a call that ends the run, or a text, it is sent the user's next message."""
@@ -67,10 +67,9 @@ class Table:
 
     def __init__(self, world: World, player: Player, mode: Mode, *, calculates: bool, responds: bool) -> None:
         self._specs = {spec.name: spec for spec in world.workflow.rules.tools}
-        self._messages, self._player = [*world.messages], player
+        self._messages, self._moves = [*world.messages], player(world.messages[0])
         self._mode, self._calculates = mode, calculates
-        self._responds = responds and "respond" in self._specs
-        self._moves: Moves | None = None
+        self._responds = responds and "respond" in self._specs and mode != "constrained"
         self._queue: list[Call] = []
         self._results: list[Any] = []
         self._batch = False
@@ -82,16 +81,18 @@ class Table:
         if self._said and any("Nothing has been done so far." in text for _, text in new):
             return self._counted(self._said, effect)  # asked once whether something was to be done: no
         if self._messages and any(self._messages[0] in text for _, text in new):
-            move = self._heard(self._messages.pop(0))
+            message = self._messages.pop(0)
+            move = self._moves.send(message if self._said else None)
         else:
             self._results += _results(new) or [None]
             if self._queue:
                 return self._counted(self._written([self._queue.pop(0)]), effect)
-            move = self._resumed(self._results if self._batch else self._results[-1])
-        while isinstance(move, Look):
-            move = self._resumed(_words(effect))
+            move = self._moves.send(self._results if self._batch else self._results[-1])
+        while move is None:
+            move = self._moves.send(_words(effect))
         if isinstance(move, Say):
-            move = call("respond", message=move.text) if self._responds else move.text
+            words = json.dumps({"answer": move.text}) if self._mode == "constrained" else move.text
+            move = call("respond", message=move.text) if self._responds else words
         self._results, self._batch = [], not isinstance(move, Call | str)
         made = [move] if isinstance(move, Call) else [] if isinstance(move, str) else list(move)
         if self._mode != "native":
@@ -102,16 +103,6 @@ class Table:
             made_so = [call(one.tool, **self._arguments(one)) for one in made]
             assert all(has_place_for(effect, one) for one in made_so), f"the request has no place for {made_so}"
         return self._counted(reply, effect)
-
-    def _heard(self, message: str) -> Move:
-        if self._moves is None:
-            self._moves = self._player(message)
-            return next(self._moves)
-        return self._resumed(message)
-
-    def _resumed(self, seen: Any) -> Move:
-        assert self._moves is not None
-        return self._moves.send(seen)
 
     def _counted(self, reply: Reply, effect: Send) -> Replied:
         """The reply as from a server that counts four characters as a token; a schema of replies is no prompt."""
@@ -139,13 +130,20 @@ class Table:
 def has_place_for(effect: Send, made: Call) -> bool:
     """Whether the schema of the request takes the call, with null for the arguments that it leaves out."""
     schema = msgspec.json.decode(effect.request.tail)["response_format"]["json_schema"]["schema"]
-    inner = [part.get("items", part) for part in schema["anyOf"]]
-    for one in (call for part in inner for call in part.get("anyOf", [part])):
-        kinds = one["properties"].get("args")
-        if kinds and one["properties"]["tool"]["const"] == made.tool:
+    for properties in _properties(schema):
+        if properties.get("tool") == {"const": made.tool}:
+            kinds = properties["args"]
             args = {**dict.fromkeys(kinds.get("required", ())), **made.arguments}
             return jsonschema_rs.validator_for(kinds | {"$defs": schema.get("$defs", {})}).is_valid(args)
     return False
+
+
+def _properties(part: Any) -> Iterator[Mapping[str, Any]]:
+    """The properties of every object in a schema."""
+    if isinstance(part, dict) and isinstance(own := part.get("properties"), dict):
+        yield own
+    for inner in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+        yield from _properties(inner)
 
 
 def _shown(effect: Send) -> list[Mapping[str, Any]]:
@@ -169,11 +167,8 @@ def _words(effect: Send) -> str:
 def _results(new: Sequence[tuple[str, str]]) -> list[Any]:
     """What the calls of the last reply returned, as the model is shown it."""
     native = [text for role, text in new if role == "tool"]
-    return [_parsed(text) for text in native or (part.partition("\n")[2] for _, text in new for part in _parts(text))]
-
-
-def _parts(text: str) -> list[str]:
-    return text.split("Result of ")[1:]
+    prompted = [part.partition("\n")[2] for _, text in new for part in text.split("Result of ")[1:]]
+    return [_parsed(text) for text in native or prompted]
 
 
 def _parsed(text: str) -> Any:
@@ -211,3 +206,15 @@ def _any_of(schema: Mapping[str, Any]) -> Any:
         return made[schema["type"]]
     properties = schema.get("properties", {})
     return {name: _any_of(properties[name]) for name in schema.get("required", ())}
+
+
+def played(
+    scenario: Scenario, seed: int, player: Player, *, mode: Mode = "native", ablation: str = "", loop: Loop = FORGE
+) -> Row:
+    """The row of the run, in which the player's moves are written and read as the mode has them."""
+    configuration = Configuration(model="player", backend="none", player=loop.name, mode=mode, ablation=ablation)
+    calculates = loop is FORGE and ablation not in {"no_calculation", "bare"}
+    table = Table(scenario.world(seed), player, mode, calculates=calculates, responds=loop is FORGE)
+    cell = Cell(configuration=configuration, scenario=scenario, seed=seed)
+    connection = Connection(Setup(mode=mode, model="player"), table)
+    return asyncio.run(row_of(cell, loop, connection, RunOptions(), asyncio.Lock()))

@@ -1,20 +1,19 @@
-"""BFCL: its questions as scenarios, judged by its own checker; the players that take one turn."""
+"""BFCL: its questions as scenarios, judged by its own checker; its conversations; a hostile call does nothing."""
 
-import asyncio
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks.bfcl import CATEGORIES, Checker, ensure_package, players, scenarios
-from benchmarks.bfcl.checker import python_calls
-from forge.evals.player import Task
-from forge.evals.record import RunRecord
-from forge.evals.scenario import Judgement, judge
-from forge.interpreters.scripted import Line, Scripted
-from forge.journal import read_journal
-from stages.effect import RawCall, Replied, Reply
+from benchmarks.bfcl.checker import Simulation, python_calls
+from benchmarks.bfcl.child_program import SimulatedCall
+from forge.errors import ForgeError
+from forge.evals import Judgement, Played, Scenario, play
+from forge.interpreters.scripted import Line, call, calls
+from stages.effect import RawCall, Reply
 from stages.wire.target import Mode
 
 
@@ -29,7 +28,7 @@ def checker(package: Path) -> Checker:
 
 
 def lines(file: Path) -> list[Any]:
-    return [json.loads(line) for line in file.read_text().splitlines()[:3]]
+    return [json.loads(line) for line in file.read_text().splitlines()]
 
 
 def accepted(values: list[Any]) -> Any:
@@ -42,7 +41,7 @@ def accepted(values: list[Any]) -> Any:
 def test_the_checker_takes_its_own_answers_and_no_others(package: Path, checker: Checker, category: str) -> None:
     name = f"BFCL_v4_{category}.json"
     questions, answers = lines(package / "data" / name), lines(package / "data" / "possible_answer" / name)
-    for question, answer in zip(questions, answers, strict=True):
+    for question, answer in zip(questions[:3], answers[:3], strict=True):
         truth = answer["ground_truth"]
         calls = [
             {
@@ -64,28 +63,10 @@ def test_every_question_of_every_category_is_a_workflow(checker: Checker) -> Non
         assert all(scenario.world(seed).messages[0] for seed in sample), scenario.name
 
 
-def played(
-    checker: Checker,
-    category: str,
-    player: str,
-    *script: Line,
-    mode: Mode = "native",
-    journal: Path | None = None,
-) -> Judgement:
-    """What one turn with a scripted model on the category's first question comes to."""
+def played(checker: Checker, category: str, player: str, *script: Line, mode: Mode = "native") -> Judgement:
+    """What a scripted model's answer to the category's first question comes to."""
     (scenario,) = scenarios(checker, [category])
-    world, record = scenario.world(1), RunRecord()
-
-    async def play() -> None:
-        async with Scripted(script, mode=mode).connect() as connection:
-            messages = world.messages
-            task = Task(
-                workflow=world.workflow, messages=messages, connection=connection, record=record, journal=journal
-            )
-            await players(checker)[player].play(task)
-
-    asyncio.run(play())
-    return judge(world, record.trajectory(1))
+    return play(scenario, script, player=players(checker)[player], mode=mode).judged
 
 
 CALL = Reply(text="", calls=(RawCall(id="1", name="get_museum_artists", arguments='{"museum_name":"Louvre"}'),))
@@ -100,15 +81,6 @@ def test_where_no_function_fits_only_words_are_right(checker: Checker) -> None:
     assert played(checker, "irrelevance", "bfcl-prompt", "[]").verdict == "right"
     called = "[get_museum_artists(museum_name='Louvre')]"
     assert played(checker, "irrelevance", "bfcl-prompt", called).why == "it called get_museum_artists"
-
-
-@pytest.mark.parametrize("player", ["forge", "server", "bfcl-prompt"])
-def test_what_was_asked_and_answered_is_in_a_journal(checker: Checker, tmp_path: Path, player: str) -> None:
-    played(checker, "irrelevance", player, "I cannot look that up.", journal=tmp_path / "run")
-    journal = read_journal(tmp_path / "run.jsonl")
-    (sent,) = journal.entries
-    assert isinstance(sent.outcome, Replied)
-    assert sent.outcome.reply.text == "I cannot look that up."
 
 
 BOTH = [
@@ -142,3 +114,142 @@ def test_several_calls_of_one_reply_are_judged_together(checker: Checker, mode: 
 )
 def test_python_calls_are_read_and_nothing_is_run(text: str, calls: list[tuple[str, str]]) -> None:
     assert python_calls(text) == calls
+
+
+FILE = "BFCL_v4_multi_turn_base.json"
+
+Turn = list[tuple[str, Any]]
+"""The calls for a message of the user: names and arguments."""
+
+
+@pytest.fixture(scope="module")
+def scenario(checker: Checker) -> Scenario:
+    (found,) = scenarios(checker, ["multi_turn_base"])
+    return found
+
+
+@pytest.fixture
+def answer(package: Path, scenario: Scenario) -> Callable[[int], list[Turn]]:
+    """The package's own answer to a question."""
+    folders = (package / "data", package / "data" / "possible_answer")
+    entries, answers = ({one["id"]: one for one in lines(folder / FILE)} for folder in folders)
+    by_words = {tuple(said["content"] for (said,) in entry["question"]): name for name, entry in entries.items()}
+
+    def found(seed: int) -> list[Turn]:
+        truth = answers[by_words[scenario.world(seed).messages]]["ground_truth"]
+        read = (python_calls(f"[{', '.join(turn)}]") for turn in truth)
+        return [[(name, json.loads(arguments)) for name, arguments in turn] for turn in read]
+
+    return found
+
+
+def native(turn: Turn) -> list[Line]:
+    return [calls(*turn), "Done."]
+
+
+def constrained(turn: Turn) -> list[Line]:
+    """A call a reply."""
+    return [*(json.dumps([{"tool": name, "args": given}]) for name, given in turn), '{"answer":"Done."}']
+
+
+def python(turn: Turn) -> list[Line]:
+    written = (f"{name}({', '.join(f'{key}={value!r}' for key, value in given.items())})" for name, given in turn)
+    return [f"[{', '.join(written)}]", "Done."]
+
+
+Written = Callable[[Turn], list[Line]]
+
+
+@pytest.mark.parametrize(
+    ("seed", "player", "mode", "written"),
+    [
+        (10, "forge", "native", native),
+        (84, "forge", "constrained", constrained),
+        (56, "server", "native", native),
+        (144, "bfcl-prompt", "native", python),
+    ],
+)
+def test_the_packages_own_answers_are_right(  # noqa: PLR0917 - a table of four columns, and fixtures
+    scenario: Scenario,
+    checker: Checker,
+    answer: Callable[[int], list[Turn]],
+    seed: int,
+    player: str,
+    mode: Mode,
+    written: Written,
+) -> None:
+    """Of conversations that use all eight simulated classes between them."""
+    turns = answer(seed)
+    script = [line for turn in turns for line in written(turn)]
+    played = play(scenario, script, seed=seed, player=players(checker)[player], mode=mode)
+    assert played.judged.verdict == "right", played.judged.why
+    assert [made.message for made in played.trajectory.calls] == [at for at, turn in enumerate(turns) for _ in turn]
+
+
+def said(scenario: Scenario, checker: Checker, *script: Line, player: str = "forge", seed: int = 144) -> Played:
+    """The script as an answer; to question 144 it is `add_to_watchlist(stock="ZETA")`, then `get_watchlist()`."""
+    return play(scenario, script, seed=seed, player=players(checker)[player])
+
+
+def test_one_wrong_call_is_wrong(scenario: Scenario, checker: Checker) -> None:
+    look, done = call("get_watchlist"), "Done."
+    other = said(scenario, checker, call("add_to_watchlist", stock="AAPL"), done, look, done)
+    assert other.judged.why.startswith("multi_turn:instance_state_mismatch")
+    blind = said(scenario, checker, call("pwd"), done, done, seed=129)  # it is to list the files
+    assert blind.judged.why.startswith("multi_turn:execution_response_mismatch")
+    assert said(scenario, checker, call("add_to_watchlist", stock="ZETA"), done, done).judged.why.startswith(
+        "multi_turn:empty_turn_model_response"
+    )
+
+
+def test_a_reply_that_cannot_be_used_ends_its_turn_and_not_the_conversation(
+    scenario: Scenario, checker: Checker
+) -> None:
+    added, look = call("add_to_watchlist", stock="ZETA"), call("get_watchlist")
+    lost = said(scenario, checker, added, *[call("no_such_function")] * 4, look, "Done.")
+    assert lost.judged.verdict == "right"
+
+
+def test_a_turn_that_does_not_end_after_twenty_steps_is_no_outcome(scenario: Scenario, checker: Checker) -> None:
+    endless = said(scenario, checker, *[call("no_such_function")] * 21, player="server")
+    assert (endless.judged.verdict, endless.ended.end) == ("unfinished", "iterations")
+
+
+@pytest.fixture
+def simulation(package: Path) -> Simulation:
+    classes = ["GorillaFileSystem", "MathAPI"]
+    root = {"home": {"type": "directory", "contents": {"notes": {"type": "file", "content": "b"}}}}
+    entry = {"id": "test_0", "involved_classes": classes, "initial_config": {"GorillaFileSystem": {"root": root}}}
+    return Simulation(package=package, entry=entry, names=("echo", "cat", "power"))
+
+
+def made(name: str, **arguments: object) -> SimulatedCall:
+    return SimulatedCall(name=name, arguments=arguments)
+
+
+def test_a_call_sees_what_those_before_it_have_done(simulation: Simulation) -> None:
+    written, read = made("echo", content="x", file_name="notes"), made("cat", file_name="notes")
+    assert simulation.last_result([written, read]) == '{"file_content": "x"}'
+    assert simulation.last_result([read]) == '{"file_content": "b"}'
+
+
+def test_hostile_arguments_are_only_text(simulation: Simulation, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    hostile = f"__import__('os').system('touch {mark}')"
+    texts = (hostile, f"') or {hostile} or ('", f'"+{hostile}+"', f"{{{hostile}}}")
+    given = [made("echo", content=text) for text in texts]
+    assert json.loads(simulation.last_result(given[:2])) == {"terminal_output": texts[1]}
+    named = [made("echo", **{text: 1}) for text in texts] + [made(text) for text in texts]
+    assert simulation.wrong([[*given, *named, made("echo", content="safe")]], [["echo(content='safe')"]]) == ""
+    assert "not defined" in simulation.last_result(named)
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("name", ["__init__", "_load_scenario", "__class__", "pwd", "root"])
+def test_only_functions_that_were_offered_are_run(simulation: Simulation, name: str) -> None:
+    assert simulation.last_result([made(name)]) == f"Error during execution: name {name!r} is not defined"
+
+
+def test_a_call_that_takes_too_long_is_stopped(simulation: Simulation) -> None:
+    with pytest.raises(ForgeError, match="BFCL's code was stopped"):
+        simulation.last_result([made("power", base=9, exponent=9**9)])

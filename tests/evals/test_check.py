@@ -96,6 +96,12 @@ def test_a_new_model_is_compared_with_the_old_one_where_each_file_has_but_one() 
             "every scenario that the two files share was changed since the baseline: basic_2step. Make the baseline",
         ),
         (rows_of(AUTO, ["unjudged"]), rows_of(AUTO, [R]), "a check raised in every pair of runs"),
+        (
+            [row(AUTO, seed=1)],
+            [row(AUTO, seed=2)],
+            "is for other seeds: it has seed 2, the results seed 1",
+        ),
+        ([row(AUTO), row(PLAIN)], [row(configuration(model="x"))], "share no configuration: the results have forge"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_in_a_sentence(

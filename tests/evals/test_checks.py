@@ -10,34 +10,25 @@ from stages.state import Completed
 
 
 @pytest.mark.parametrize(
-    ("text", "fact"),
+    ("text", "fact", "found"),
     [
-        ("Sales grew 23%.", 23),
-        ("In all $1,299.50, paid.", 1299.5),
-        ("It is 1299.50", 1299.5),
-        ("The capital is port MERROW.", "Port Merrow"),
-        ("(payments-prod-v3)", "payments-prod-v3"),
-        ("4,000", 4000),
+        ("Sales grew 23%.", 23, True),
+        ("In all $1,299.50, paid.", 1299.5, True),
+        ("It is 1299.50", 1299.5, True),
+        ("The capital is port MERROW.", "Port Merrow", True),
+        ("(payments-prod-v3)", "payments-prod-v3", True),
+        ("4,000", 4000, True),
+        ("Sales grew 230%.", 23, False),
+        ("Sales grew 2.3%.", 23, False),
+        ("order A-17", 17, False),
+        ("Q4 of that year", 4, False),
+        ("optional", "option", False),
+        ("payments-prod-v31", "payments-prod-v3", False),
+        ("", "anything", False),
     ],
 )
-def test_a_fact_is_found_as_whole_words_or_by_its_value(text: str, fact: str | float) -> None:
-    assert mentions(text, fact)
-
-
-@pytest.mark.parametrize(
-    ("text", "fact"),
-    [
-        ("Sales grew 230%.", 23),
-        ("Sales grew 2.3%.", 23),
-        ("order A-17", 17),
-        ("Q4 of that year", 4),
-        ("optional", "option"),
-        ("payments-prod-v31", "payments-prod-v3"),
-        ("", "anything"),
-    ],
-)
-def test_a_part_of_something_else_is_no_fact(text: str, fact: str | float) -> None:
-    assert not mentions(text, fact)
+def test_a_fact_is_found_as_whole_words_or_by_its_value(text: str, fact: str | float, *, found: bool) -> None:
+    assert mentions(text, fact) is found
 
 
 def test_an_answer_says_all_facts_and_none_that_is_not_so() -> None:

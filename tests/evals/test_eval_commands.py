@@ -120,13 +120,3 @@ def test_check_passes_the_same_and_the_better_and_fails_the_worse(
     assert said.splitlines()[-1] == "1 significant loss."
     assert run_command(["eval", "check", str(results), "--against", str(lost)]) == 0
     assert "forge auto is better than its baseline: in " in capsys.readouterr().out
-
-
-def test_check_refuses_what_it_cannot_compare(
-    tmp_path: Path, results: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    later = [replace(one, seed=one.seed + 100) for one in suite(seeds=5, skills=TWO)]
-    other_seeds = written(tmp_path / "other.jsonl", later)
-    assert "is for other seeds" in refused(capsys, "check", results, "--against", other_seeds)
-    strange = written(tmp_path / "strange.jsonl", [row(replace(AUTO, model="x")), row(replace(PLAIN, model="x"))])
-    assert "share no configuration" in refused(capsys, "check", results, "--against", strange)

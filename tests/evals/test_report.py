@@ -159,13 +159,6 @@ def test_one_right_run_is_not_better_than_most_of_many() -> None:
     assert [(one.first.name, one.second.name) for one in made.matchups] == [("forge auto", "plain")]
 
 
-def test_runs_of_a_scenario_before_and_after_it_was_changed_are_no_pairs() -> None:
-    new = [replace(one, scenario_digest="b") for one in rows_of(AUTO, ["right"] * 3)]
-    old = [replace(one, scenario_digest="a") for one in rows_of(PLAIN, ["wrong"] * 4)]
-    told = report_of([*new, *old]).notes
-    assert "forge auto and plain: 3 pairs left out, as the scenario was changed in between: basic_2step" in told
-
-
 @pytest.mark.parametrize(
     ("plain", "why"),
     [

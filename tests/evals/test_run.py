@@ -2,7 +2,6 @@
 
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ import httpx
 import pytest
 
 from forge.journal.records import read_journal
+from tests.commands import forge
 from tests.evals.running import command, rows, run, served
 from tests.evals.scenarios import SCENARIOS
 
@@ -37,8 +37,7 @@ def test_a_row_says_all_of_a_run_and_names_its_journal(tmp_path: Path, server: s
     for row in found.values():
         (journal,) = row.journals
         assert len(read_journal(tmp_path / journal).entries) == 4
-    shown = [sys.executable, "-m", "forge", "replay", str(tmp_path / found["plain", "refund_rightly", 1].journals[0])]
-    told = subprocess.run(shown, capture_output=True, text=True, check=True).stdout
+    told = forge("replay", str(tmp_path / found["plain", "refund_rightly", 1].journals[0])).stdout
     assert 'runs  refund {"total": 11.5}' in told
 
 
@@ -109,27 +108,11 @@ def test_runs_of_a_changed_scenario_are_not_added_to_those_of_the_old_one(tmp_pa
     assert run(tmp_path, server, "--scenario", "refund_rightly", text=f"# the same\n{SCENARIOS}").returncode == 0
 
 
-def test_a_scenario_whose_texts_differ_from_run_to_run_is_resumed(tmp_path: Path, server: str) -> None:
-    own = SCENARIOS.replace('("Refund order A-17.",)', '(f"Refund order A-17, as in {mkdtemp()}.",)')
-    own = f"from tempfile import mkdtemp\n{own}"
-    for runs in ("1", "2"):
-        assert run(tmp_path, server, "--scenario", "refund_rightly", "--runs", runs, text=own).returncode == 0
-    assert len({row.scenario_digest for row in rows(tmp_path).values()} - {""}) == 1
-    assert len(rows(tmp_path)) == 2
-
-
 def test_a_suite_may_be_a_file_beside_one_with_players(tmp_path: Path, server: str) -> None:
     (tmp_path / "players.py").write_text("from forge.evals.players import PLAIN\n")
     (tmp_path / "own.py").write_text(SCENARIOS)
-    words = ("eval", "run", "players.py", "--suite", "own.py", "--backend", server, "--scenario", "refund_rightly")
-    told = subprocess.run(
-        [sys.executable, "-m", "forge", *words, "--runs", "1", "-o", "r.jsonl"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=100,
-    )
+    words = ("players.py", "--suite", "own.py", "--backend", server, "--scenario", "refund_rightly", "--runs", "1")
+    told = forge("eval", "run", *words, "-o", "r.jsonl", cwd=tmp_path)
     assert "forge auto on 1 scenario: 1 run" in told.stdout
     assert [*rows(tmp_path)] == [("forge auto", "refund_rightly", 1)]
 
@@ -171,12 +154,11 @@ def test_after_kill_9_it_goes_on_and_an_incomplete_last_line_is_run_again(tmp_pa
     assert [*rows(tmp_path)] == [("forge auto", "refund_rightly", 1), ("forge auto", "refund_text", 1)]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_it_in_order(tmp_path: Path, server: str, number: int) -> None:
+def test_a_signal_ends_it_in_order(tmp_path: Path, server: str) -> None:
     with hanging(tmp_path, server) as process:
-        process.send_signal(number)
+        process.send_signal(signal.SIGINT)
         told, errors = process.communicate(timeout=30)
-    assert (process.returncode, errors) == (128 + number, "")
+    assert (process.returncode, errors) == (128 + signal.SIGINT, "")
     assert "Stopped. Run the same command again to continue r.jsonl." in told
     assert [*rows(tmp_path)] == [("forge auto", "refund_rightly", 1)]
 
@@ -216,14 +198,6 @@ def test_a_configuration_that_no_scenario_is_counted_for_is_named(tmp_path: Path
     text = SCENARIOS.replace("ideal_calls=2", 'not_counted=frozenset({"bare"}), ideal_calls=2')
     ended = run(tmp_path, server, "--scenario", "refund_rightly", "--ablation", "reforged,bare", text=text)
     assert "Skipped, because every selected scenario excludes it: forge auto bare" in ended.stdout
-
-
-def test_two_runners_do_not_write_to_one_file(tmp_path: Path, server: str) -> None:
-    with hanging(tmp_path, server) as process:
-        second = run(tmp_path, server, "--scenario", "refund_rightly")
-        process.kill()
-    assert second.returncode == 2
-    assert "another forge eval run is writing to r.jsonl" in second.stderr
 
 
 def test_as_many_runs_at_once_as_the_server_has_slots(tmp_path: Path) -> None:

@@ -334,25 +334,18 @@ def test_hints_only_make_more_careful_unless_they_are_trusted(trusted: bool, exp
     assert found == expected
 
 
-def test_options_for_single_tools_come_before_hints_and_unknown_tools_are_refused() -> None:
+def test_options_for_single_tools_come_before_hints() -> None:
     with McpTools({"odd": odd("hints", only=["set"], tools={"set": {"approval": False, "timeout": 5.0}})}) as tools:
         assert [(one.name, one.spec.approval, one.spec.timeout) for one in tools] == [("odd_set", False, 5.0)]
-    with (
-        pytest.raises(DefinitionError, match=r"it has no tool 'sett'; it has: .*Did you mean"),
-        McpTools({"odd": odd("hints", only=["sett"])}),
-    ):
-        pass
 
 
-def test_a_misspelt_option_of_a_tool_is_named_with_its_server() -> None:
-    misspelt = {"set": {"efect": "read"}}
-    with (
-        pytest.raises(
-            DefinitionError, match=r"server odd: the tool set has no option 'efect'; .* Did you mean effect\?"
-        ),
-        McpTools({"odd": odd("hints", tools=misspelt)}),
-    ):
+def test_unknown_tools_and_options_are_named_with_their_server() -> None:
+    wrong = odd("hints", only=["sett"], tools={"set": {"efect": "read"}})
+    with pytest.raises(DefinitionError) as caught, McpTools({"odd": wrong}):
         pass
+    told = str(caught.value)
+    assert re.search(r"server odd: it has no tool 'sett'; it has: .*Did you mean set", told)
+    assert re.search(r"server odd: the tool set has no option 'efect'; .* Did you mean effect\?", told)
 
 
 def test_a_server_is_given_little_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -363,21 +356,6 @@ def test_a_server_is_given_little_of_the_environment(monkeypatch: pytest.MonkeyP
     assert "ITS_OWN" in names
     assert "PATH" in names
     assert "OPENAI_API_KEY" not in names
-
-
-def test_an_injection_in_a_result_stays_data() -> None:
-    wiped: list[str] = []
-
-    def wipe() -> None:
-        """Wipe everything."""
-        wiped.append("all")
-
-    with McpTools({"odd": odd("injects")}) as tools:
-        flow = Workflow("test", tools=[*tools, wipe], on_text="accept")
-        ended = run_sync(flow, "Go.", backend=Scripted([call("odd_go", n=1), "I read a text."])).unwrap()
-    assert wiped == []
-    (told,) = [one for one in ended.state.history if isinstance(one, ToolMessage)]
-    assert "IGNORE ALL RULES" in told.text
 
 
 def test_leaving_stops_the_programs_and_a_tool_that_is_kept_says_so() -> None:

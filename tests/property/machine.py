@@ -4,34 +4,17 @@ from hypothesis import strategies as st
 from msgspec import Raw
 from returns.result import Success
 
+from forge import testing
 from stages import compact, enforce, execute, fold, pipeline, send, serialize, validate
 from stages.compaction import ContextBudget, TieredCompact
 from stages.deliver import deliver
-from stages.effect import (
-    Approved,
-    Ask,
-    CallResult,
-    Execute,
-    Failed,
-    InDoubt,
-    NotRun,
-    Outcome,
-    Rejected,
-    Replied,
-    Results,
-    Send,
-    Settled,
-    Succeeded,
-    Unresolved,
-)
+from stages.effect import Approved, Ask, Execute, Outcome, RawCall, Rejected, Replied, Reply, Results, Send, Settled
 from stages.guards import prerequisites, required_steps
-from stages.message import ToolCall
 from stages.pipeline import Stage
 from stages.rules import Rules
-from stages.state import Awaiting, State
+from stages.state import Awaiting, Ready, State
 from stages.tool import Prerequisite, ToolSpec
 from stages.wire.target import Mode, Target
-from tests.property.strategies import replies, states
 
 WHAT = Raw(
     b'{"type":"object","properties":{"what":{"type":"string"}},"required":["what"],"additionalProperties":false}'
@@ -70,17 +53,19 @@ def stages_in_order(mode: Mode = "native", rules: Rules = RULES) -> tuple[Stage,
 TURN = pipeline(*stages_in_order())
 
 
-def result_of(call: ToolCall) -> st.SearchStrategy[CallResult]:
-    return st.sampled_from(
-        [
-            Succeeded(call_id=call.id, text="fine", value=Raw(b'"fine"')),
-            Failed(call_id=call.id, error="ValueError", message="broken"),
-            Failed(call_id=call.id, error="ToolFailed", message="no use", counted=False),
-            Unresolved(call_id=call.id, message="not there"),
-            NotRun(call_id=call.id, reason="cancelled"),
-            InDoubt(call_id=call.id, reason="crashed"),
-        ]
-    )
+states = testing.states(phases=[Ready])
+good_calls = st.sampled_from(
+    [
+        RawCall(name="look", arguments='{"what": "a"}'),
+        RawCall(name="look", arguments='{"what": "b"}'),
+        RawCall(name="write", arguments='{"text": "t"}'),
+        RawCall(name="finish", arguments="{}"),
+    ]
+)
+replies = testing.replies() | st.lists(good_calls, min_size=1, max_size=2).map(
+    lambda made: Reply(calls=tuple(made), finish="tool_calls")
+)
+"""What a model says to the machine: half of it calls that fit its tools, or the runs would not get far."""
 
 
 @st.composite
@@ -90,7 +75,7 @@ def outcomes(draw: st.DrawFn, awaiting: Awaiting) -> Outcome:
         case Send():
             return Replied(reply=draw(replies), seconds=draw(st.floats(0, 5)))
         case Execute(calls=calls):
-            return Results(results=tuple(draw(result_of(call)) for call in calls))
+            return Results(results=tuple(draw(testing.results(call)) for call in calls))
         case Ask(digest=digest, in_doubt=unsure):
             edited = draw(st.sampled_from([None, '{"text": "edited"}', '{"text": 1}', "no"]))
             decisions: list[Outcome] = [Approved(digest=digest, edited=edited), Rejected(digest=digest, reason="no")]

@@ -1,7 +1,8 @@
-"""Servers for the laws: what strict ones refuse, and how each writes a reply."""
+"""Servers for the laws: what strict ones refuse, and how each writes a reply, whole and in a stream."""
 
 import json
 import re
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -108,21 +109,30 @@ def openai_reply(reply: Reply) -> bytes:
         {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": c.arguments}} for c in reply.calls
     ]
     message = {"role": "assistant", "content": reply.text, "reasoning_content": reply.reasoning, "tool_calls": calls}
-    usage = reply.usage and {
-        "prompt_tokens": reply.usage.prompt,
-        "completion_tokens": reply.usage.completion,
-        "prompt_tokens_details": {"cached_tokens": reply.usage.cached},
-    }
     choice = {"index": 0, "message": message, "finish_reason": reply.finish}
-    return msgspec.json.encode({"object": "chat.completion", "choices": [choice], "usage": usage})
+    return msgspec.json.encode({"object": "chat.completion", "choices": [choice], "usage": _openai_usage(reply)})
+
+
+def _openai_usage(reply: Reply) -> dict[str, Any] | None:
+    if reply.usage is None:
+        return None
+    counts = {"prompt_tokens": reply.usage.prompt, "completion_tokens": reply.usage.completion}
+    return {**counts, "prompt_tokens_details": {"cached_tokens": reply.usage.cached}}
 
 
 def ollama_reply(reply: Reply) -> bytes:
     calls = [{"function": {"name": c.name, "arguments": Raw(c.arguments.encode())}} for c in reply.calls]
     message = {"role": "assistant", "content": reply.text, "thinking": reply.reasoning, "tool_calls": calls}
+    return msgspec.json.encode({"model": "m", "message": message, "done": True, **_ollama_end(reply)})
+
+
+def _ollama_end(reply: Reply) -> dict[str, Any]:
     finish = "length" if reply.finish == "length" else "stop"
     counts = {"prompt_eval_count": reply.usage.prompt, "eval_count": reply.usage.completion} if reply.usage else {}
-    return msgspec.json.encode({"model": "m", "message": message, "done": True, "done_reason": finish, **counts})
+    return {"done_reason": finish, **counts}
+
+
+_STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
 
 
 def anthropic_reply(reply: Reply) -> bytes:
@@ -134,7 +144,98 @@ def anthropic_reply(reply: Reply) -> bytes:
         "output_tokens": reply.usage.completion,
         "cache_read_input_tokens": reply.usage.cached,
     }
-    reasons = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
-    return msgspec.json.encode(
-        {"type": "message", "content": thinking + text + uses, "stop_reason": reasons[reply.finish], "usage": usage}
+    told = {"type": "message", "content": thinking + text + uses, "stop_reason": _STOP_REASONS[reply.finish]}
+    return msgspec.json.encode({**told, "usage": usage})
+
+
+# How they stream a reply, written from their documentation; the texts are cut where the test says.
+
+Cut = Callable[[str], list[str]]
+"""A text in parts that are not empty."""
+
+
+def sse(events: Iterator[dict[str, Any]], *, named: bool = False) -> bytes:
+    """Server-sent events, with a comment between them as servers send it to keep a connection alive."""
+    lines = [": ping\n\n"]
+    for event in events:
+        name = f"event: {event['type']}\n" if named else ""
+        lines.append(f"{name}data: {msgspec.json.encode(event).decode()}\n\n")
+    return "".join(lines).encode()
+
+
+def openai_stream(reply: Reply, cut: Cut) -> bytes:
+    return sse(_openai_events(reply, cut)) + b"data: [DONE]\n\n"
+
+
+def _openai_events(reply: Reply, cut: Cut) -> Iterator[dict[str, Any]]:
+    def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish}
+        frame = {"id": "chatcmpl-2b", "object": "chat.completion.chunk", "created": 1_700_000_000, "model": "m"}
+        return {**frame, "choices": [choice], "usage": None}
+
+    yield chunk({"role": "assistant", "content": None})
+    yield from (chunk({"reasoning_content": part}) for part in cut(reply.reasoning))
+    yield from (chunk({"content": part}) for part in cut(reply.text))
+    for index, call in enumerate(reply.calls):
+        begun = {"index": index, "id": call.id, "type": "function", "function": {"name": call.name, "arguments": ""}}
+        yield chunk({"tool_calls": [begun]})
+        for part in cut(call.arguments):
+            yield chunk({"tool_calls": [{"index": index, "function": {"arguments": part}}]})
+    yield chunk({}, reply.finish)
+    if reply.usage:
+        yield {"choices": [], "usage": _openai_usage(reply)}
+
+
+def ollama_stream(reply: Reply, cut: Cut) -> bytes:
+    def line(message: dict[str, Any], **more: object) -> bytes:
+        return msgspec.json.encode({"model": "m", "message": message, "done": bool(more), **more}) + b"\n"
+
+    def calls() -> Iterator[bytes]:
+        for call in reply.calls:
+            function = {"name": call.name, "arguments": Raw(call.arguments.encode())}
+            yield line({"role": "assistant", "content": "", "tool_calls": [{"function": function}]})
+
+    return b"".join(
+        (
+            *(line({"role": "assistant", "content": "", "thinking": part}) for part in cut(reply.reasoning)),
+            *(line({"role": "assistant", "content": part}) for part in cut(reply.text)),
+            *calls(),
+            line({"role": "assistant", "content": ""}, **_ollama_end(reply)),
+        )
     )
+
+
+def anthropic_stream(reply: Reply, cut: Cut) -> bytes:
+    return sse(_anthropic_events(reply, cut), named=True)
+
+
+def _anthropic_events(reply: Reply, cut: Cut) -> Iterator[dict[str, Any]]:
+    usage = reply.usage and {
+        "input_tokens": reply.usage.prompt - reply.usage.cached,
+        "cache_read_input_tokens": reply.usage.cached,
+        "output_tokens": 1,
+    }
+    blocks: list[tuple[dict[str, Any], str, list[str]]] = []
+    if reply.reasoning:
+        blocks.append(({"type": "thinking", "thinking": ""}, "thinking", cut(reply.reasoning)))
+    if reply.text:
+        blocks.append(({"type": "text", "text": ""}, "text", cut(reply.text)))
+    for call in reply.calls:
+        parts = ["", *cut(call.arguments)] if call.arguments.strip(" \n\t{}") else []
+        begun = {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}
+        blocks.append((begun, "partial_json", parts))
+    message = {"id": "msg_2b", "type": "message", "role": "assistant", "model": "m"}
+    yield {"type": "message_start", "message": {**message, "content": [], "usage": usage}}
+    yield {"type": "ping"}
+    for index, (begun, field, parts) in enumerate(blocks):
+        yield {"type": "content_block_start", "index": index, "content_block": begun}
+        kind = {"partial_json": "input_json_delta"}.get(field, f"{field}_delta")
+        for part in parts:
+            yield {"type": "content_block_delta", "index": index, "delta": {"type": kind, field: part}}
+        if field == "thinking":
+            signed = {"type": "signature_delta", "signature": "s"}
+            yield {"type": "content_block_delta", "index": index, "delta": signed}
+        yield {"type": "content_block_stop", "index": index}
+    counted = {"output_tokens": reply.usage.completion} if reply.usage else None
+    yield {"type": "message_delta", "delta": {"stop_reason": _STOP_REASONS[reply.finish]}, "usage": counted}
+    yield {"type": "message_stop"}

@@ -14,7 +14,7 @@ from forge.tools import respond_tool
 from stages.effect import Reply
 from stages.state import State
 from stages.tool import Prerequisite
-from tests.property.strategies import replies
+from tests.property.machine import replies
 
 
 @tool(effect="read")

@@ -9,8 +9,6 @@ from forge.backends.ollama import read_ollama
 from forge.backends.questions import ServerAnswer
 from forge.backends.servers.hardware import GIB, parse_amd, parse_apple, parse_nvidia, profile
 from forge.backends.servers.launch import Launch, command
-from forge.backends.servers.process import explain_exit
-from forge.masking import MASK, MINIMUM_LENGTH, Hidden
 
 SIZES = st.integers(0, 10**6)
 
@@ -33,14 +31,6 @@ def test_gpus_are_summed_whatever_stands_between(sizes: list[int], between: str)
 def test_whatever_ollama_answers_is_a_positive_number_or_nothing(ps: bytes, show: bytes) -> None:
     says = read_ollama("m", ServerAnswer(status=200, body=ps), ServerAnswer(status=200, body=show))
     assert all(number is None or number > 0 for number in (says.loaded, says.modelfile, says.most))
-
-
-@given(st.lists(st.text()), st.lists(st.text(min_size=MINIMUM_LENGTH), max_size=3), st.integers(0, 255))
-def test_no_secret_is_left_in_what_is_shown(lines: list[str], secrets: list[str], code: int) -> None:
-    lines = [line + secret for line in lines for secret in secrets]
-    shown = [line.replace(MASK, "") for line in map(Hidden(secrets).without, lines)]
-    assert not any(secret in line for line in shown for secret in secrets if MASK[0] not in secret)
-    assert explain_exit("server", code, lines, "log").startswith(f"server ended with exit code {code}")
 
 
 @given(st.integers(1, 10**6), st.integers(1, 64), st.booleans(), st.lists(st.from_regex(r"--x[a-z]+", fullmatch=True)))

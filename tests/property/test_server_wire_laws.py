@@ -244,20 +244,22 @@ def test_a_stream_that_ends_with_an_error_is_a_fault(given: tuple[Reply, list[Pi
         assert "it broke" in found.detail
 
 
+def members(value: object) -> list[tuple[Any, Any]]:
+    """Every member of a JSON value, as what holds it and its key."""
+    if not isinstance(value, dict | list):
+        return []
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    return [found for key, one in items for found in ((value, key), *members(one))]
+
+
 @st.composite
 def mutated(draw: st.DrawFn, sides: Sides) -> Any:
     """A request with something else in some of its places."""
     history = draw(histories().filter(bool))
     body = json.loads(sides.body(history, draw(options), SPECS))
     for _ in range(draw(st.integers(1, 4))):
-        node: Any = body
-        while isinstance(node, dict | list) and node:
-            keys = list(node) if isinstance(node, dict) else range(len(node))
-            key = draw(st.sampled_from(keys))
-            if draw(st.booleans()) or not isinstance(node[key], dict | list) or not node[key]:
-                node[key] = draw(values)
-                break
-            node = node[key]
+        holder, key = draw(st.sampled_from(members(body)))
+        holder[key] = draw(values)
     return body
 
 

@@ -13,6 +13,7 @@ from stages.wire.server.errors import RequestError
 from stages.wire.server.request import ServerRequest
 from stages.wire.server_wires import CHAT, MESSAGES, RESPONSES, ServerWire
 from stages.wire.wires import Dialect
+from tests.property.test_server_wire_laws import members
 
 TEXT = st.sampled_from(
     (
@@ -157,21 +158,12 @@ ODD = st.sampled_from(
 )
 
 
-def places(value: object) -> list[tuple[Any, Any]]:
-    """Every place in a JSON value, as what holds it and its key."""
-    held: list[tuple[Any, Any]] = []
-    if isinstance(value, dict | list):
-        items = value.items() if isinstance(value, dict) else enumerate(value)
-        held = [found for key, one in items for found in ((value, key), *places(one))]
-    return held
-
-
 @given(BODIES, SHAPINGS, ODD, st.data())
 def test_no_request_that_is_read_breaks_the_shaper(
     sent: tuple[ServerWire, dict[str, Any]], shaping: Shaping, odd: object, data: st.DataObject
 ) -> None:
     wire, body = sent
-    holder, key = data.draw(st.sampled_from(places(body)))
+    holder, key = data.draw(st.sampled_from(members(body)))
     holder[key] = odd
     request = wire.decode_request(msgspec.json.encode(body))
     if isinstance(request, ServerRequest):

@@ -31,7 +31,7 @@ from stages.wire.deltas import (
 )
 from stages.wire.faults import CALLS_LIMIT
 from stages.wire.wires import ANTHROPIC, OLLAMA, OPENAI, Wire
-from tests.property import servers, streams
+from tests.property import servers
 from tests.property.test_wire_laws import replies as any_replies
 
 
@@ -40,13 +40,13 @@ class Server(Struct, frozen=True, kw_only=True):
 
     wire: Wire
     whole: Callable[[Reply], bytes]
-    stream: Callable[[Reply, streams.Cut], bytes]
+    stream: Callable[[Reply, servers.Cut], bytes]
 
 
 SERVERS = {
-    "openai": Server(wire=OPENAI, whole=servers.openai_reply, stream=streams.openai),
-    "ollama": Server(wire=OLLAMA, whole=servers.ollama_reply, stream=streams.ollama),
-    "anthropic": Server(wire=ANTHROPIC, whole=servers.anthropic_reply, stream=streams.anthropic),
+    "openai": Server(wire=OPENAI, whole=servers.openai_reply, stream=servers.openai_stream),
+    "ollama": Server(wire=OLLAMA, whole=servers.ollama_reply, stream=servers.ollama_stream),
+    "anthropic": Server(wire=ANTHROPIC, whole=servers.anthropic_reply, stream=servers.anthropic_stream),
 }
 each = pytest.mark.parametrize("server", SERVERS.values(), ids=SERVERS.keys())
 RECORDED: list[dict[str, Any]] = [

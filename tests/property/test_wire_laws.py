@@ -14,14 +14,11 @@ from forge.testing.strategies import TOOL_NAMES, histories, texts
 from stages.compaction import Compacted, Compactor, ContextBudget, SlidingWindowCompact, TieredCompact
 from stages.effect import RawCall, Reply, Usage
 from stages.message import Assistant, History, System, Tool, ToolCall, User
-from stages.rescue import rescue
 from stages.wire import prompted
 from stages.wire.anthropic import messages as anthropic
 from stages.wire.ollama import chat as ollama
 from stages.wire.openai import chat as openai
-from stages.wire.sampling import Sampling
 from stages.wire.valid import alternating_history, is_object, valid_history
-from stages.wire.wires import ANTHROPIC, OLLAMA, OPENAI
 from tests.property import servers
 
 
@@ -49,7 +46,6 @@ WIRES = {
     "ollama": wire(ollama.encode_history, servers.ollama),
     "anthropic": wire(anthropic.encode_history, servers.anthropic),
     "prompted json": text_wire(prompted.JSON),
-    "prompted xml": text_wire(prompted.XML),
 }
 COMPACTORS: tuple[Compactor, ...] = (
     TieredCompact(keep_recent=0),
@@ -181,7 +177,7 @@ any_calls = st.lists(
 ).map(tuple)
 
 
-@pytest.mark.parametrize("form", [prompted.JSON, prompted.XML, prompted.LIST], ids=lambda form: form.name)
+@pytest.mark.parametrize("form", [prompted.JSON, prompted.LIST], ids=lambda form: form.name)
 @given(made=any_calls)
 def test_calls_in_text_come_back_as_they_were(form: prompted.Form, made: tuple[ToolCall, ...]) -> None:
     said = tuple(RawCall(name=call.name, arguments=call.arguments) for call in made)
@@ -191,20 +187,13 @@ def test_calls_in_text_come_back_as_they_were(form: prompted.Form, made: tuple[T
     assert form.decode_calls(f"\n {form.encode_calls(made)} \n") == said
 
 
-@pytest.mark.parametrize("form", [prompted.JSON, prompted.XML, prompted.LIST], ids=lambda form: form.name)
+@pytest.mark.parametrize("form", [prompted.JSON, prompted.LIST], ids=lambda form: form.name)
 @given(text=st.text() | MARKUP)
 def test_text_around_calls_is_for_rescue(form: prompted.Form, text: str) -> None:
     call = ToolCall(id="", name="look", arguments='{"what":"a"}')
     words = "Sure: " + text
     assert form.decode_calls(words) == ()
     assert form.decode_calls(f"{words}\n{form.encode_calls((call,))}") == ()
-
-
-@given(texts=st.lists(canonical, min_size=1, max_size=3))
-def test_rescue_reads_the_xml_form_too(texts: list[str]) -> None:
-    made = tuple(ToolCall(id="", name="look", arguments=text) for text in texts)
-    found = rescue(f"I will look.\n{prompted.XML.encode_calls(made)}\nDone.", TOOL_NAMES)
-    assert [(call.name, call.arguments) for call in found.calls] == [(call.name, call.arguments) for call in made]
 
 
 usages = st.none() | st.builds(Usage, prompt=st.integers(1, 10**6), completion=st.integers(1, 10**5))
@@ -247,18 +236,3 @@ def test_a_reply_over_the_messages_api_comes_back(reply: Reply, cached: int) -> 
 @given(body=st.binary() | values.map(lambda value: json.dumps(value).encode()))
 def test_no_answer_is_too_strange_to_be_told(decode: Callable[[bytes], object], body: bytes) -> None:
     decode(body)
-
-
-@given(options=st.builds(Sampling, temperature=st.floats(0, 1), max_tokens=st.integers(1, 9999)))
-def test_heads_and_tails_are_objects(options: Sampling) -> None:
-    tools = openai.encode_tools(())
-    for part in (
-        OPENAI.head("m", options, ()),
-        OLLAMA.head("m", options, ()),
-        ANTHROPIC.head("m", options, (System(text="Do it."),)),
-        OPENAI.tail(tools, None),
-        OLLAMA.tail(tools, Raw(b"{}")),
-        ANTHROPIC.tail(tools, None),
-        ANTHROPIC.tail(None, None),
-    ):
-        assert isinstance(json.loads(bytes(part)), dict)

@@ -7,11 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from stages.effect import RawCall, Reply, Usage
 from tests.hostile_schemas import hostile_schemas
 from tests.property import servers
-from tests.proxy.test_faulty_servers import BACKENDS, OLLAMA_WHOLE, START, STOP, WHOLE, block
+from tests.property.test_stream_laws import SERVERS
+from tests.proxy.test_faulty_servers import BACKENDS, OLLAMA_WHOLE, WHOLE
 from tests.proxy.test_proxy import LOOK, Behind, behind
-from tests.scripted_model import DONE, Line, chunk, completion, sse, streamed, whole
+from tests.scripted_model import Line, completion, streamed, whole
 
 Told = tuple[str, ...]
 """A message: who says it, and what."""
@@ -140,6 +142,7 @@ TAKES: dict[str, Callable[[servers.Wire], None]] = {
     "messages": servers.anthropic,
     "ollama": servers.ollama,
 }
+SERVED_BY = {"chat": "openai", "messages": "anthropic", "ollama": "ollama"}
 SAME = {("/v1/chat/completions", "chat"), ("/v1/messages", "messages")}
 UNFIT = {"nothing but a reply", "nothing but the system's"}
 """Conversations that nobody has begun: the server says what it thinks of them."""
@@ -259,40 +262,13 @@ async def test_a_request_that_is_wrong_or_huge(path: str, case: str) -> None:
         await healthy(there)
 
 
-def replied(kind: str, arguments: str) -> Line:
-    """A whole reply with that call; only JSON can be an argument where it is a value."""
-    match kind:
-        case "chat":
-            return whole(completion(None, ("look", arguments)))
-        case "messages":
-            used = b'{"type":"tool_use","id":"t1","name":"look","input":%b}' % arguments.encode()
-            return whole(json.dumps(WHOLE | {"content": ["?"]}).encode().replace(b'"?"', used))
-        case _:
-            made = b'{"function":{"name":"look","arguments":%b}}' % arguments.encode()
-            said = {**OLLAMA_WHOLE, "message": {"role": "assistant", "content": "", "tool_calls": ["?"]}}
-            return whole(json.dumps(said).encode().replace(b'"?"', made))
-
-
-def streaming(kind: str, arguments: str) -> Line:
-    """The same as a stream, the arguments in parts of 64 KiB."""
-    parts = [arguments[at : at + 65536] for at in range(0, len(arguments), 65536)]
-    match kind:
-        case "chat":
-            first = {"index": 0, "id": "c0", "type": "function", "function": {"name": "look", "arguments": ""}}
-            grown = (chunk({"tool_calls": [{"index": 0, "function": {"arguments": part}}]}) for part in parts)
-            begun = (chunk({"role": "assistant"}), chunk({"tool_calls": [first]}))
-            return streamed(*begun, *grown, chunk({}, "tool_calls"), DONE)
-        case "messages":
-            used = {"type": "tool_use", "id": "t1", "name": "look", "input": {}}
-            opened, _, closed = block(0, used, {})
-            grown = (
-                opened | {"type": "content_block_delta", "delta": {"type": "input_json_delta", "partial_json": part}}
-                for part in parts
-            )
-            ended = {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 1}}
-            return streamed(*(sse(event, event["type"]) for event in (START, opened, *grown, closed, ended, STOP)))
-        case _:
-            return replied(kind, arguments)
+def calling(kind: str, arguments: str, *, stream: bool) -> Line:
+    """A reply with that call, whole or as a stream with the arguments in parts of 64 KiB."""
+    call = RawCall(id="c0", name="look", arguments=arguments)
+    reply, server = Reply(calls=(call,), finish="tool_calls", usage=Usage(prompt=11, completion=7)), SERVERS[kind]
+    if not stream:
+        return whole(server.whole(reply))
+    return streamed(server.stream(reply, lambda text: [text[at : at + 65536] for at in range(0, len(text), 65536)]))
 
 
 ARGUMENTS: dict[str, tuple[Callable[[], str], bool]] = {
@@ -308,12 +284,12 @@ HUGE = {"of 12 MiB", "of 17 MiB", "of many members"}
 
 @pytest.mark.parametrize(
     ("path", "kind", "case"),
-    [(*pair, case) for pair in BETWEEN for case in ARGUMENTS if pair[0] == "/v1/messages" or case not in HUGE],
+    [(*pair, case) for pair in BETWEEN for case in ARGUMENTS if pair == ("/v1/messages", "chat") or case not in HUGE],
 )
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_reply_with_arguments_of_any_size_and_shape(path: str, kind: str, case: str, stream: bool) -> None:
     arguments, fits = ARGUMENTS[case]
-    line = (streaming if stream else replied)(kind, arguments())
+    line = calling(SERVED_BY[kind], arguments(), stream=stream)
     async with behind(line, line, max_retries=1, **BACKENDS[kind]) as there:
         status, answer, _ = await there.post(path, body(path, [ASKED], stream=stream))
         if stream and status == 200:
@@ -334,31 +310,6 @@ def ended(stream: bytes, path: str) -> bool:
             return last.startswith((b"event: message_stop", b"event: error"))
         case _:
             return last.startswith((b"event: response.completed", b"event: response.failed"))
-
-
-@each_path
-@pytest.mark.parametrize(
-    "line",
-    [
-        whole(b"\xff\xfe"),
-        whole(b""),
-        whole(b"[]"),
-        whole(b'{"choices":[]}'),
-        whole(b'{"choices":[{"message":{"content":7}}]}'),
-        whole({"choices": [{"message": {"role": "assistant", "content": "\x00\u2028"}}]}),
-        streamed(b"data: {\n\n"),
-        streamed(b"data: \xff\n\n"),
-        streamed(chunk({"content": 7})),
-        streamed(b"\x00" * 70_000),
-        streamed(),
-    ],
-)
-@pytest.mark.parametrize("stream", [False, True])
-async def test_an_answer_that_is_none(path: str, line: Line, stream: bool) -> None:
-    async with behind(line) as there:
-        status, answer, _ = await there.post(path, body(path, [ASKED], stream=stream))
-        assert ended(answer, path) if stream and status == 200 else shown(status, answer, path)
-        await healthy(there)
 
 
 async def healthy(there: Behind) -> None:

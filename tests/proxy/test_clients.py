@@ -1,7 +1,7 @@
 """The official clients on faults, schemas and reminders; every layer of theirs is in test_layers."""
 
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -88,26 +88,3 @@ async def test_a_reminder_in_the_middle_stays_there_as_the_users_word(alternatin
             sent = there.model.body(number)["messages"]
             assert [one["role"] for one in sent] == ["user", "assistant", *["user"] * (1 if alternating else 2)]
             assert sent[2]["content"].startswith("Be brief.")
-
-
-@pytest.mark.parametrize(
-    ("status", "kinds"),
-    [
-        (400, (openai.BadRequestError, anthropic.BadRequestError)),
-        (429, (openai.RateLimitError, anthropic.RateLimitError)),
-        (500, (openai.InternalServerError, anthropic.InternalServerError)),
-    ],
-)
-async def test_a_fault_is_the_clients_own_exception(
-    status: int, kinds: tuple[type[Exception], type[Exception]]
-) -> None:
-    line = whole({"error": {"message": "it will not"}}, status)
-    async with clients(line, line, line) as there:
-        asks: list[tuple[type[Exception], Callable[[], Any]]] = [
-            (kinds[0], lambda: there.own.chat.completions.create(model="m", messages=MESSAGES)),
-            (kinds[0], lambda: there.own.responses.create(model="m", input="x")),
-            (kinds[1], lambda: there.theirs.messages.create(model="m", max_tokens=9, messages=MESSAGES)),
-        ]
-        for kind, ask in asks:
-            with pytest.raises(kind, match="it will not"):
-                await ask()

@@ -2,11 +2,8 @@
 
 import asyncio
 import gzip
-import json
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from itertools import repeat
 from typing import Any
 
 import msgspec
@@ -161,7 +158,7 @@ async def test_a_body_that_stays_out_ends_the_connection(head: bytes) -> None:
 @pytest.mark.parametrize("tools", [[], [LOOK]])
 async def test_a_client_that_takes_nothing_gives_up_its_slot(tools: list[object]) -> None:
     async with (
-        before(flood_of(sse(chunk({"content": "x" * 10_000 + "\n"}))), slots=1, stall_timeout=0.2) as url,
+        flooded(sse(chunk({"content": "x" * 10_000 + "\n"})), slots=1, stall_timeout=0.2) as url,
         dialled(url) as (_, writer),
     ):
         request = post(asked(stream=True, tools=tools))
@@ -173,43 +170,30 @@ async def test_a_client_that_takes_nothing_gives_up_its_slot(tools: list[object]
             await reader.readuntil(b"xxx")
 
 
-Talk = Callable[[int, asyncio.StreamWriter], Awaitable[None]]
-"""Answers a request for a reply, the number of which on its connection is told, from 1."""
+class Flooding(ScriptedModel):
+    """A model server whose streams have this part again and again, without end."""
 
-
-class Talking(ScriptedModel):
-    """A model server that says what the test has it say."""
-
-    def __init__(self, talk: Talk) -> None:
-        super().__init__(*repeat(_SAID, 1000))
-        self._talk, self._numbers = talk, Counter[asyncio.StreamWriter]()
+    def __init__(self, part: bytes) -> None:
+        super().__init__(*[_FLOOD] * 2)
+        self._part = part
 
     async def _tell(self, line: Line, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        if line is not _SAID:
+        if line is not _FLOOD:
             return await super()._tell(line, reader, writer)
-        self._numbers[writer] += 1
-        await self._talk(self._numbers[writer], writer)
-        return True
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")
+        while True:
+            writer.write(self._part)
+            await writer.drain()
 
 
-_SAID = whole(b"")
+_FLOOD = whole(b"")
 
 
 @asynccontextmanager
-async def before(talk: Talk, **options: Any) -> AsyncIterator[str]:
-    """The address of a proxy before a server that talks so."""
-    async with Talking(talk) as model, ProxyServer(named(model.url), ProxyOptions(port=0, **options)) as proxy:
+async def flooded(part: bytes, **options: Any) -> AsyncIterator[str]:
+    """The address of a proxy before such a server."""
+    async with Flooding(part) as model, ProxyServer(named(model.url), ProxyOptions(port=0, **options)) as proxy:
         yield proxy.url
-
-
-def flood_of(part: bytes) -> Talk:
-    async def talk(_: int, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")
-        while True:
-            writer.write(part)
-            await writer.drain()
-
-    return talk
 
 
 FLOODS = {
@@ -228,7 +212,7 @@ async def test_a_flood_of_tiny_events_leaves_others_their_turn(what: str, tools:
             pass
 
     async with (
-        before(flood_of(FLOODS[what])) as url,
+        flooded(FLOODS[what]) as url,
         dialled(url) as (reader, writer),
     ):
         writer.write(post(asked(stream=True, tools=tools)))
@@ -278,19 +262,6 @@ async def test_an_origin_that_is_none_is_refused_and_logged(origin: str, caplog:
     assert any("GET /models 403" in message for message in caplog.messages)
 
 
-@pytest.mark.parametrize("status", [99, 600])
-@pytest.mark.parametrize("stream", [False, True])
-async def test_a_status_that_is_none_is_a_502(status: int, stream: bool) -> None:
-    async def talk(_: int, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.1 %03d E\r\ncontent-length: 2\r\n\r\n{}" % status)
-
-    async with before(talk) as url:
-        answer = await told(url, post(asked(stream=stream)))
-        message = json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["message"]
-        assert answer.startswith(b"HTTP/1.1 502 ")
-        assert f"answered {status}, which is not an HTTP status" in message
-
-
 NO_EVENTS: dict[str, bytes] = {
     "a page": b"<html>no</html>",
     "a page with blank lines": b"<html>\n\n<p>no: this is not it</p>\n\n</html>\n",
@@ -335,38 +306,6 @@ async def test_an_error_in_a_stream_is_an_event_of_its_own_whatever_came_before_
             await reply()
         assert what != "packed" or "content-encoding: gzip" in error.value.message
         await client.close()
-
-
-REPLY = msgspec.json.encode(completion("hi"))
-ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(REPLY), REPLY)
-
-
-async def test_what_is_left_of_an_earlier_answer_is_nobodys_error() -> None:
-    """The first request of each connection is answered, and before the answer to the second comes something else."""
-    asked_of = list[int]()
-
-    async def talk(number: int, writer: asyncio.StreamWriter) -> None:
-        asked_of.append(number)
-        writer.write(ANSWER if number == 1 else b'"}]}' + ANSWER)
-
-    async with before(talk) as url:
-        for _ in range(3):
-            answer = await told(url, post(asked()))
-            assert (answer[9:12], answer.partition(b"\r\n\r\n")[2]) == (b"200", REPLY)
-        assert asked_of == [1, 2, 1, 2, 1]
-
-
-async def test_garbage_on_a_new_connection_is_told_at_once() -> None:
-    times = 0
-
-    async def talk(_: int, writer: asyncio.StreamWriter) -> None:
-        nonlocal times
-        times += 1
-        writer.write(b"\0\xff\x16")
-
-    async with before(talk) as url:
-        assert (await told(url, post(asked())))[9:12] == b"502"
-        assert times == 1
 
 
 async def test_a_server_that_is_told_to_stop_while_it_opens_stops_and_nobody_can_connect_before() -> None:

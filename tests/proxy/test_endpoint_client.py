@@ -4,16 +4,16 @@ import asyncio
 import gzip
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 
 import pytest
 import trustme
 
 from forge.connection import Endpoint
 from forge.errors import ForgeError
-from forge.proxy.endpoint_client import HEAD_LIMIT, HELD, EndpointClient, endpoint_client
+from forge.proxy.endpoint_client import HEAD_LIMIT, HELD, EndpointClient
 from forge.proxy.upstream import TransportError
-from tests.forward_proxy import ForwardProxy
+from tests.forward_proxy import ForwardProxy, served, trusting
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -64,7 +64,7 @@ async def site(
     server = await asyncio.start_server(there.serve, "127.0.0.1", 0, ssl=tls)
     root = f"{'https' if tls else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     endpoint = Endpoint(base=root + "/v1", root=root, headers={"x-of": "ours"}, timeout=silence, total=total)
-    async with endpoint_client(endpoint) as client:
+    with closing(EndpointClient(endpoint)) as client:
         try:
             yield client, there, root + "/v1/chat"
         finally:
@@ -189,6 +189,7 @@ async def test_a_request_that_meets_the_rest_of_an_earlier_answer_is_asked_on_a_
 
 
 BROKEN = {
+    **{f"the status {status}": b"HTTP/1.1 %03d E\r\ncontent-length: 2\r\n\r\n{}" % status for status in (99, 600)},
     "no HTTP": b"\x16\x03\x01 hello there\r\n\r\n",
     "a head without end": b"HTTP/1.1 200 OK\r\nx: " + b"y" * (HEAD_LIMIT + 1),
     "trailers without end": b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nh\r\n0\r\nt: "
@@ -304,18 +305,6 @@ def authority() -> trustme.CA:
     return trustme.CA()
 
 
-def served(authority: trustme.CA, name: str) -> ssl.SSLContext:
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    authority.issue_cert(name).configure_cert(context)
-    return context
-
-
-def trusting(authority: trustme.CA) -> ssl.SSLContext:
-    context = ssl.create_default_context()
-    authority.configure_trust(context)
-    return context
-
-
 @pytest.mark.parametrize(("proxy_tls", "server_tls"), [(False, False), (False, True), (True, True)])
 async def test_a_forward_proxy_is_gone_through(authority: trustme.CA, *, proxy_tls: bool, server_tls: bool) -> None:
     tls = served(authority, "models.example") if server_tls else None
@@ -328,7 +317,7 @@ async def test_a_forward_proxy_is_gone_through(authority: trustme.CA, *, proxy_t
         root = f"{'https' if server_tls else 'http'}://models.example"
         through = way.url.replace("://", "://ann:p%40ss@")
         endpoint = Endpoint(base=root, root=root, headers={}, proxy=through, tls=trusting(authority))
-        async with endpoint_client(endpoint) as client:
+        with closing(EndpointClient(endpoint)) as client:
             assert await said(client, root + "/v1/chat") == (200, b"hi")
             assert await said(client, root + "/v1/chat") == (200, b"hi")
         tunnel = "CONNECT models.example:443 HTTP/1.1"
@@ -345,18 +334,22 @@ async def test_a_certificate_that_nobody_trusts_is_refused_through_a_proxy_too(a
     ):
         root = "https://models.example"
         endpoint = Endpoint(base=root, root=root, headers={}, proxy=way.url, tls=trusting(authority))
-        async with endpoint_client(endpoint) as client:
-            with pytest.raises(TransportError, match="its certificate is not trusted here"):
-                await said(client, root)
+        with (
+            closing(EndpointClient(endpoint)) as client,
+            pytest.raises(TransportError, match="its certificate is not trusted here"),
+        ):
+            await said(client, root)
         assert not there.requests
 
 
 async def test_a_proxy_that_refuses_is_told_of_and_one_of_another_kind_is_refused() -> None:
     async with ForwardProxy(1, refuses=407) as way:
         root = "https://models.example"
-        async with endpoint_client(Endpoint(base=root, root=root, headers={}, proxy=way.url)) as client:
-            with pytest.raises(TransportError, match="the forward proxy answered 407"):
-                await said(client, root)
+        with (
+            closing(EndpointClient(Endpoint(base=root, root=root, headers={}, proxy=way.url))) as client,
+            pytest.raises(TransportError, match="the forward proxy answered 407"),
+        ):
+            await said(client, root)
     with pytest.raises(ForgeError, match="socks5 proxy"):
         EndpointClient(Endpoint(base="http://a", root="http://a", headers={}, proxy="socks5://127.0.0.1:1"))
 

@@ -13,6 +13,7 @@ from tests.proxy.test_clients import MESSAGES, RESPONSES, THEIRS, TOOL, Clients,
 from tests.proxy.test_proxy import asked
 from tests.proxy.test_streams import all_of, body_of
 from tests.scripted_model import DONE, Line, chunk, completion, sse, streamed, whole
+from tests.wire_client import named_events
 
 Event = dict[str, Any]
 
@@ -256,12 +257,7 @@ def chat_events(stream: bytes) -> None:
 
 
 def messages_events(stream: bytes) -> None:
-    told = []
-    for event in stream.split(b"\n\n")[:-1]:
-        name, data = event.split(b"\n")
-        told.append(json.loads(data.removeprefix(b"data: ")))
-        assert name == b"event: " + told[-1]["type"].encode()
-    start, *blocks, delta, stop = told
+    start, *blocks, delta, stop = named_events(stream)
     assert all(isinstance(start["message"]["usage"][name], int) for name in ("input_tokens", "output_tokens"))
     assert (delta["delta"]["stop_reason"], isinstance(delta["usage"]["output_tokens"], int)) == ("tool_use", True)
     assert stop["type"] == "message_stop"
@@ -271,7 +267,7 @@ def messages_events(stream: bytes) -> None:
 
 
 def responses_events(stream: bytes) -> None:
-    told = [json.loads(event.split(b"data: ")[1]) for event in stream.split(b"\n\n")[:-1]]
+    told = named_events(stream)
     assert [event["sequence_number"] for event in told] == [*range(len(told))]
     assert (told[0]["type"], told[-1]["type"]) == ("response.created", "response.completed")
     assert len({event["response"]["id"] for event in told if "response" in event}) == 1

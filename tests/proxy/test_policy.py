@@ -1,20 +1,20 @@
 """Policies of the proxy: the file, and sessions of real requests that are held to it."""
 
+import json
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import msgspec
 import pytest
 
-from forge.backends import named
 from forge.errors import ForgeError
-from forge.proxy import ModelPolicy, Policy, ProxyOptions, ProxyServer, ToolPolicy
-from forge.proxy.policy_file import policy_from_toml, read_policy
-from tests.scripted_model import Line, ScriptedModel, called, chunk, completion, streamed, whole
+from forge.proxy import ModelPolicy, Policy, ToolPolicy
+from forge.proxy.policy_file import given_policy, policy_from_toml
+from tests.proxy.test_proxy import Behind, behind
+from tests.scripted_model import Line, called, chunk, completion, streamed, whole
 
 FILE = """
 required_steps = "read_file"
@@ -116,7 +116,7 @@ def test_all_faults_of_a_file_are_told_at_once_with_their_tables_and_keys(tmp_pa
     file = tmp_path / "policy.toml"
     file.write_text(WRONG)
     with pytest.raises(ForgeError) as raised:
-        read_policy(file)
+        given_policy(file)
     said = str(raised.value)
     assert all(line.startswith(f"{file}: ") for line in said.splitlines())
     assert [fault for fault in FAULTS if fault not in said] == [], said
@@ -171,10 +171,10 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path, content: bytes, said: st
     file = tmp_path / "policy.toml"
     file.write_bytes(content)
     with pytest.raises(ForgeError, match=r"policy\.toml") as raised:
-        read_policy(file)
+        given_policy(file)
     assert said in str(raised.value)
     with pytest.raises(ForgeError, match="No such file"):
-        read_policy(tmp_path / "none.toml")
+        given_policy(tmp_path / "none.toml")
 
 
 def test_of_ten_thousand_faults_the_first_fifty_are_told() -> None:
@@ -208,8 +208,8 @@ EDIT, COMMIT = ("edit", '{"path":"a.py","text":"x"}'), ("commit", '{"message":"M
 class Client:
     """A loop as clients have it: it sends the whole conversation each time, and runs what it is told to."""
 
-    def __init__(self, session: aiohttp.ClientSession, proxy: ProxyServer, server: ScriptedModel, **more: Any) -> None:
-        self._session, self.proxy, self.server, self._more = session, proxy, server, more
+    def __init__(self, there: Behind, more: dict[str, Any]) -> None:
+        self.proxy, self.model, self._more = there, there.model, more
         self.messages: list[dict[str, Any]] = []
         self.outcome = ""
 
@@ -226,10 +226,9 @@ class Client:
 
     async def _ask(self) -> list[str]:
         body = {"model": "tiny", "messages": self.messages, "tools": TOOLS, **self._more}
-        async with self._session.post(self.proxy.url + "/v1/chat/completions", json=body) as answer:
-            assert answer.status == 200, await answer.text()
-            self.outcome = answer.headers.get("x-forge-outcome", "")
-            got = await answer.read()
+        status, got, headers = await self.proxy.post("/v1/chat/completions", body)
+        assert status == 200, got
+        self.outcome = headers["x-forge-outcome"]
         self.messages.append(msgspec.json.decode(got)["choices"][0]["message"])
         return [call["function"]["name"] for call in self.messages[-1].get("tool_calls") or ()]
 
@@ -240,23 +239,24 @@ class Client:
 
     def told(self, number: int) -> str:
         """The last message of that request to the model: a correction, where it is a second one."""
-        last: str = self.server.body(number)["messages"][-1]["content"]
+        last: str = self.model.body(number)["messages"][-1]["content"]
         return last
 
 
 @asynccontextmanager
 async def client(
-    policy: str | Path, *script: Line, profile: str | None = None, retries: int = 2, **more: Any
+    policy: str, *script: Line, profile: str | None = None, retries: int = 2, **more: Any
 ) -> AsyncIterator[Client]:
-    given = policy if isinstance(policy, Path) else policy_from_toml(policy)
-    async with (
-        ScriptedModel(*script) as server,
-        ProxyServer(
-            named(server.url, profile=profile), ProxyOptions(port=0, policy=given, max_retries=retries)
-        ) as proxy,
-        aiohttp.ClientSession() as session,
-    ):
-        yield Client(session, proxy, server, **more)
+    async with behind(*script, profile=profile, policy=policy_from_toml(policy), max_retries=retries) as there:
+        yield Client(there, more)
+
+
+STREAM = {"model": "m", "messages": [{"role": "user", "content": "Go."}], "tools": TOOLS, "stream": True}
+
+
+async def streamed_by(there: Client) -> str:
+    """The stream that answers a session's first request."""
+    return (await there.proxy.post("/v1/chat/completions", STREAM))[1].decode()
 
 
 def calls(*made: tuple[str, str], text: str | None = None, call_id: str = "c") -> Line:
@@ -297,7 +297,7 @@ async def test_where_replies_can_be_constrained_the_second_attempt_can_only_be_a
     script = (calls(COMMIT), whole(completion(JSON_READ)), calls(TEST), calls(COMMIT))
     async with client(STEPS, *script, profile="llama-server", temperature=0.5, seed=7) as there:
         assert (await there.say("Commit."), there.outcome) == (["read"], "retried")
-        first, second = there.server.body(0), there.server.body(1)
+        first, second = there.model.body(0), there.model.body(1)
         assert [tool["function"]["name"] for tool in first["tools"]] == ["read", "edit", "commit", "test"]
         assert "tools" not in second
         assert (second["model"], second["temperature"], second["seed"]) == ("tiny", 0.5, 7)
@@ -311,7 +311,7 @@ async def test_where_replies_can_be_constrained_the_second_attempt_can_only_be_a
         assert "[StepEnforcementError]" in there.told(1)
         assert await there.went("x = 1") == ["test"]
         assert await there.went("fine") == ["commit"]
-        assert "response_format" not in there.server.body(3)
+        assert "response_format" not in there.model.body(3)
 
 
 REFUSED = whole({"error": {"code": 400, "message": "Failed to parse grammar", "type": "invalid_request_error"}}, 400)
@@ -321,7 +321,7 @@ async def test_a_backend_that_refuses_the_constrained_attempt_is_asked_in_plain_
     script = (calls(COMMIT), REFUSED, calls(COMMIT), calls(READ))
     async with client(STEPS, *script, profile="llama-server", retries=3) as there:
         assert (await there.say("Commit."), there.outcome) == (["read"], "retried")
-        first, second, third, fourth = map(there.server.body, range(4))
+        first, second, third, fourth = map(there.model.body, range(4))
         assert "response_format" in second
         assert (third["tools"], fourth["tools"]) == (first["tools"], first["tools"])
         assert "response_format" not in third | fourth
@@ -331,14 +331,10 @@ async def test_a_backend_that_refuses_the_constrained_attempt_is_asked_in_plain_
 
 async def test_a_backend_that_is_busy_at_a_constrained_attempt_is_not_asked_once_more() -> None:
     busy = whole({"error": {"message": "later"}}, 429, retry_after="7")
-    body = {"model": "m", "messages": [{"role": "user", "content": "Go."}], "tools": TOOLS}
-    async with (
-        client(STEPS, calls(COMMIT), busy, profile="llama-server") as there,
-        aiohttp.ClientSession() as session,
-        session.post(there.proxy.url + "/v1/chat/completions", json=body) as answer,
-    ):
-        assert (answer.status, answer.headers["retry-after"]) == (429, "7")
-        assert len(there.server.asked) == 2
+    async with client(STEPS, calls(COMMIT), busy, profile="llama-server") as there:
+        status, _, headers = await there.proxy.post("/v1/chat/completions", STREAM | {"stream": False})
+        assert (status, headers["retry-after"]) == (429, "7")
+        assert len(there.model.asked) == 2
 
 
 @pytest.mark.parametrize(("retries", "shown"), [(2, '"name":"read"'), (1, "[called commit: ")])
@@ -347,13 +343,8 @@ async def test_the_client_of_a_stream_does_not_hear_of_a_constrained_attempt_tha
 ) -> None:
     first = streamed(chunk({"reasoning_content": "Hm."}), chunk(called(*COMMIT)), chunk({}, "tool_calls"))
     third = streamed(chunk(called(*READ)), chunk({}, "tool_calls"))
-    body = {"model": "m", "messages": [{"role": "user", "content": "Go."}], "tools": TOOLS, "stream": True}
-    async with (
-        client(STEPS, first, REFUSED, third, profile="llama-server", retries=retries) as there,
-        aiohttp.ClientSession() as session,
-        session.post(there.proxy.url + "/v1/chat/completions", json=body) as answer,
-    ):
-        got = await answer.text()
+    async with client(STEPS, first, REFUSED, third, profile="llama-server", retries=retries) as there:
+        got = await streamed_by(there)
     assert shown in got
     assert got.count("Hm.") == 1
     assert "Failed to parse" not in got
@@ -365,27 +356,22 @@ async def test_anthropics_clients_of_such_a_backend_are_held_to_it_too_and_pictu
     picture = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,"}}]}
     seen = {"model": "m", "tools": TOOLS, "messages": [picture]}
     script = (calls(COMMIT), whole(completion(JSON_READ)), calls(COMMIT), calls(READ))
-    async with client(STEPS, *script, profile="llama-server") as there, aiohttp.ClientSession() as session:
-        async with session.post(there.proxy.url + "/v1/messages", json=body) as answer:
-            assert [block["name"] for block in (await answer.json())["content"]] == ["read"]
-        assert "response_format" in there.server.body(1)
-        async with session.post(there.proxy.url + "/v1/chat/completions", json=seen) as answer:
-            assert answer.headers["x-forge-outcome"] == "retried"
-        assert there.server.body(3)["messages"][0] == picture
-        assert "response_format" not in there.server.body(3)
+    async with client(STEPS, *script, profile="llama-server") as there:
+        _, got, _ = await there.proxy.post("/v1/messages", body)
+        assert [block["name"] for block in msgspec.json.decode(got)["content"]] == ["read"]
+        assert "response_format" in there.model.body(1)
+        _, _, headers = await there.proxy.post("/v1/chat/completions", seen)
+        assert headers["x-forge-outcome"] == "retried"
+        assert there.model.body(3)["messages"][0] == picture
+        assert "response_format" not in there.model.body(3)
 
 
 async def test_a_constrained_attempt_of_a_stream_is_a_stream_and_the_client_sees_the_call() -> None:
     early = streamed(chunk(called(*COMMIT)), chunk({}, "tool_calls"))
     pieces = [chunk({"content": part}) for part in (JSON_READ[:9], JSON_READ[9:])]
-    body = {"model": "m", "messages": [{"role": "user", "content": "Go."}], "tools": TOOLS, "stream": True}
-    async with (
-        client(STEPS, early, streamed(*pieces, chunk({}, "stop")), profile="llama-server") as there,
-        aiohttp.ClientSession() as session,
-        session.post(there.proxy.url + "/v1/chat/completions", json=body) as answer,
-    ):
-        got = await answer.text()
-        assert (there.server.body(1)["stream"], "response_format" in there.server.body(1)) == (True, True)
+    async with client(STEPS, early, streamed(*pieces, chunk({}, "stop")), profile="llama-server") as there:
+        got = await streamed_by(there)
+        assert (there.model.body(1)["stream"], "response_format" in there.model.body(1)) == (True, True)
     assert '"name":"read"' in got
     assert '"tool' not in got.replace('"tool_calls"', "")
 
@@ -397,7 +383,7 @@ async def test_when_every_attempt_skips_the_step_the_client_is_told_in_words_wha
             'Here.\n[called commit: {"message":"Mend a"}]\n'
             "[refused: You cannot call commit yet. First complete: read, test. Call read now.]"
         )
-        assert len(there.server.asked) == 3
+        assert len(there.model.asked) == 3
 
 
 async def test_a_call_in_a_text_that_the_policy_refuses_does_not_stay_there_though_it_was_only_shown() -> None:
@@ -451,12 +437,9 @@ async def test_what_anthropics_clients_say_of_a_result_counts() -> None:
             {"role": "user", "content": [result]},
         ],
     }
-    async with (
-        client('required_steps = "read"', whole(completion("Done.")), calls(READ)) as there,
-        aiohttp.ClientSession() as session,
-        session.post(there.proxy.url + "/v1/messages", json=body) as got,
-    ):
-        assert [block["type"] for block in (await got.json())["content"]] == ["tool_use"]
+    async with client('required_steps = "read"', whole(completion("Done.")), calls(READ)) as there:
+        _, got, _ = await there.proxy.post("/v1/messages", body)
+        assert [block["type"] for block in msgspec.json.decode(got)["content"]] == ["tool_use"]
 
 
 RULES = {
@@ -505,7 +488,7 @@ async def test_a_session_may_run_so_many_calls_and_then_there_are_words() -> Non
         assert (await there.went("fine"), there.outcome) == ([], "exhausted")
         refusal = "[refused: the maximum of 2 calls is reached]"
         assert there.said == f'[called edit: {{"path":"a.py","text":"x"}}]\n{refusal}'
-        assert len(there.server.asked) == 3
+        assert len(there.model.asked) == 3
 
 
 async def test_of_a_reply_with_a_refused_call_the_others_go_on_where_the_policy_says_so() -> None:
@@ -528,13 +511,8 @@ async def test_words_that_are_no_answer_are_not_streamed_and_what_follows_is() -
     pieces = ({"reasoning_content": "Hm."}, {"content": "All tests"}, {"content": " pass."})
     words = streamed(*map(chunk, pieces), chunk({}, "stop"))
     call = streamed(chunk(called(*READ)), chunk({}, "tool_calls"))
-    body = {"model": "m", "messages": [{"role": "user", "content": "Go."}], "tools": TOOLS, "stream": True}
-    async with (
-        client('required_steps = "read"', words, call) as there,
-        aiohttp.ClientSession() as session,
-        session.post(there.proxy.url + "/v1/chat/completions", json=body) as answer,
-    ):
-        got = await answer.text()
+    async with client('required_steps = "read"', words, call) as there:
+        got = await streamed_by(there)
     assert "All tests" not in got
     assert "Hm." in got
     assert '"name":"read"' in got
@@ -583,7 +561,7 @@ grounded = "message"
             assert await there.went("a line of words\n" * 60) == ["test"]
         assert await there.went("a line of words\n" * 60) == ["commit"]
         assert (await there.went("fine"), there.said, there.outcome) == ([], "Done.", "clean")
-        results = [m["content"] for m in there.server.body(10)["messages"] if m["role"] == "tool"]
+        results = [m["content"] for m in there.model.body(10)["messages"] if m["role"] == "tool"]
         assert "Mend a" not in results
         assert len(results) < 10
 
@@ -629,9 +607,5 @@ grounded = { path = "read" }
     made = [{"type": "function", "function": {"name": name, "parameters": schema}} for name in ("read", "edit")]
     body = {"model": "m", "messages": [{"role": "user", "content": "Go."}, *history], "tools": made}
     script = (calls(EDIT), calls(("edit", '{"path":["<path>"],"x":{}}')), calls(READ))
-    async with (
-        client(policy, *script, profile=profile) as there,
-        aiohttp.ClientSession() as session,
-        session.post(there.proxy.url + "/v1/chat/completions", json=body) as answer,
-    ):
-        assert answer.status in (200, 400)
+    async with client(policy, *script, profile=profile) as there:
+        assert (await there.proxy.post("/v1/chat/completions", json.dumps(body).encode()))[0] in (200, 400)

@@ -2,14 +2,9 @@
 
 import asyncio
 import logging
-import os
-import pty
 import re
-import signal
-import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import aiohttp
 import pytest
@@ -21,9 +16,8 @@ from forge.observation import Notes
 from forge.proxy import ProxyOptions, ProxyServer
 from forge.proxy.passage import Passage, summary_line
 from stages.effect import Usage
-from tests.proxy.test_cli import ROOT, address
 from tests.proxy.test_proxy import asked
-from tests.scripted_model import ScriptedModel, completion, hanging, whole
+from tests.scripted_model import ScriptedModel, hanging, whole
 
 NOTES = Notes(
     outcome="retried",
@@ -116,50 +110,3 @@ def test_output_that_nobody_takes_holds_nobody_up_and_what_was_left_out_is_told(
         gate.set()
     assert sum(shown + missed for shown, missed in told) == 2 * KEPT
     assert any(missed for _, missed in told)
-
-
-@contextmanager
-def terminal() -> Iterator[tuple[int, int]]:
-    ours, theirs = pty.openpty()
-    try:
-        yield ours, theirs
-    finally:
-        os.close(ours)
-
-
-async def read_until(ours: int, words: bytes, seen: bytes = b"") -> bytes:
-    loop = asyncio.get_running_loop()
-    while words not in seen:
-        seen += await loop.run_in_executor(None, os.read, ours, 65536)
-    return seen
-
-
-async def in_terminal(theirs: int, *words: str, **environment: str) -> asyncio.subprocess.Process:
-    """The proxy with a terminal for its standard error."""
-    command = [sys.executable, "-m", "forge", "proxy", "--port", "0", *words]
-    plainly = {name: value for name, value in os.environ.items() if name not in {"NO_COLOR", "TERM"}}
-    env = {**plainly, "TERM": "xterm-256color", "COLUMNS": "160", **environment}
-    proxy = await asyncio.create_subprocess_exec(*command, cwd=ROOT, env=env, stdout=-1, stderr=theirs, stdin=-3)
-    os.close(theirs)
-    return proxy
-
-
-async def post(url: str) -> None:
-    headers = {"authorization": "Bearer sk-secret-0123456789", "user-agent": "Tester/1.0"}
-    async with (
-        aiohttp.ClientSession(headers=headers) as session,
-        session.post(url + "/v1/chat/completions", json=asked()) as answer,
-    ):
-        assert answer.status == 200
-
-
-async def test_a_terminal_has_a_line_a_request_and_no_secret() -> None:
-    with terminal() as (ours, theirs):
-        async with ScriptedModel(whole(completion('{"name":"look","arguments":{"at":4}}'))) as model:
-            proxy = await in_terminal(theirs, "--backend", model.url)
-            await post(await address(proxy))
-            seen = await read_until(ours, b"(repaired; rescued look (bare))")
-            proxy.send_signal(signal.SIGTERM)
-            assert await proxy.wait() == 143
-    assert b"\x1b" not in seen
-    assert b"secret" not in seen

@@ -18,7 +18,6 @@ from forge.backends import named
 from forge.cli import main
 from forge.proxy import ProxyOptions, ProxyServer
 from forge.proxy.exchange import MOST_CUTS
-from forge.proxy.judges import ReplyJudges
 from forge.proxy.model import ToolFallback
 from stages.effect import Fault
 from stages.wire.server.request import ServerRequest
@@ -109,17 +108,6 @@ async def chat(there: Clients, **more: Any) -> Found:
     return called_by(answer.choices[0].message)
 
 
-async def chat_streamed(there: Clients, **more: Any) -> Found:
-    async with there.own.chat.completions.stream(model="qwen05", messages=ASK, tools=TOOLS, **more) as stream:
-        final = await stream.get_final_completion()
-    return called_by(final.choices[0].message)
-
-
-async def responses(there: Clients, **more: Any) -> Found:
-    answer = await there.own.responses.create(model="qwen05", input=QUESTION, tools=RESPONSES_TOOLS, **more)
-    return [(item.name, json.loads(item.arguments)) for item in answer.output if item.type == "function_call"]
-
-
 async def responses_streamed(there: Clients, **more: Any) -> Found:
     async with there.own.responses.stream(model="qwen05", input=QUESTION, tools=RESPONSES_TOOLS, **more) as stream:
         answer = await stream.get_final_response()
@@ -133,25 +121,15 @@ async def messages(there: Clients, **more: Any) -> Found:
     return [(block.name, block.input) for block in answer.content if block.type == "tool_use"]
 
 
-async def messages_streamed(there: Clients, **more: Any) -> Found:
-    async with there.theirs.messages.stream(
-        model="qwen05", max_tokens=99, messages=ASK, tools=MESSAGES_TOOLS, **more
-    ) as stream:
-        answer = await stream.get_final_message()
-    return [(block.name, block.input) for block in answer.content if block.type == "tool_use"]
-
-
-FREE = (chat, chat_streamed, responses, responses_streamed, messages, messages_streamed)
+FREE = (chat, responses_streamed, messages)
 DEMANDS: list[tuple[Callable[..., Awaitable[Found]], Any, Any]] = [
     (chat, "required", NAMED),
-    (chat_streamed, "required", NAMED),
-    (responses, "required", {"type": "function", "name": "search_docs"}),
+    (responses_streamed, "required", {"type": "function", "name": "search_docs"}),
     (messages, {"type": "any"}, {"type": "tool", "name": "search_docs"}),
-    (messages_streamed, {"type": "any"}, {"type": "tool", "name": "search_docs"}),
 ]
 
 
-@pytest.mark.parametrize("first", [chat, responses_streamed, messages], ids=lambda ask: ask.__name__)
+@pytest.mark.parametrize("first", FREE, ids=lambda ask: ask.__name__)
 async def test_tools_that_vllm_refuses_are_asked_for_in_the_prompt_and_the_server_is_remembered(
     vllm: str, first: Callable[[Clients], Awaitable[Found]], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -331,9 +309,7 @@ async def test_tokens_are_counted_by_vllms_own_tokenizer_with_its_template_and_t
 
 
 def test_of_many_models_that_refuse_tools_the_last_are_remembered() -> None:
-    judges = ReplyJudges(max_retries=1, search_text=True)
-    fallback = ToolFallback(judges=judges, words=("no tools",), always=False)
-    model = replace(model_of("chat", ""), fallback=fallback)
+    model = replace(model_of("chat", ""), fallback=ToolFallback(words=("no tools",), always=False))
     refusal = Fault(kind="status", status=400, detail="", body="no tools here")
 
     def asked_for(number: int) -> ServerRequest:

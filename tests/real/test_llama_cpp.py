@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,6 @@ from forge.backends import Local
 from forge.backends.servers.launch import Launch
 from forge.backends.servers.llama_cpp import LlamaCpp
 from forge.backends.servers.process import free_port
-from forge.errors import BackendError, ForgeError
 from stages.halt import BackendFailed
 from tests.flows import Desk
 
@@ -73,27 +73,13 @@ def test_a_program_that_uses_it_ends_cleanly_and_llama_cpp_prints_nothing(smol_p
     assert (done.returncode, done.stdout, done.stderr) == (0, "constrained 512\n", "")
 
 
-def test_a_damaged_model_is_said_with_llama_cpp_s_own_words(tmp_path: Path) -> None:
-    path = tmp_path / "damaged.gguf"
-    path.write_bytes(b"GGUF" + b"\xff" * 1000)
-    with pytest.raises(BackendError, match=r"could not load .*damaged.gguf.* It said: gguf_init") as caught:
-        LlamaCpp(local(path), path)
-    assert "Traceback" not in str(caught.value)
-
-
 def test_a_run_on_a_damaged_model_ends_typed(tmp_path: Path) -> None:
     path = tmp_path / "damaged.gguf"
     path.write_bytes(b"GGUF" + b"\xff" * 1000)
     halt = run_sync(Desk().workflow, "Go.", backend=Local(str(path))).failure().halt
     assert isinstance(halt, BackendFailed)
-    assert "could not load" in halt.fault.detail
-
-
-def test_a_file_that_is_no_model_is_refused_before_anything_starts(tmp_path: Path) -> None:
-    path = tmp_path / "page.gguf"
-    path.write_text("<html>")
-    with pytest.raises(ForgeError, match="is not a GGUF file"):
-        Local(str(path))
+    assert re.search(r"could not load .*damaged.gguf.* It said: gguf_init", halt.fault.detail)
+    assert "Traceback" not in halt.fault.detail
 
 
 def test_without_the_extra_the_sentence_says_what_to_install(smol_path: Path, tmp_path: Path) -> None:

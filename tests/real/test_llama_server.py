@@ -73,24 +73,6 @@ def say(tokens: int) -> Send:
     return Send(request=Request(head=head, messages=(message,)), turn=1)
 
 
-def wait_until_busy(url: str) -> None:
-    while not httpx.get(f"{url}/slots", trust_env=False).json()[0]["is_processing"]:
-        pass
-
-
-def test_without_a_word_on_the_context_it_is_the_server_s_own(make: Make) -> None:
-    async def go() -> list[int]:
-        found = []
-        for mode in (BudgetMode.BACKEND, BudgetMode.FORGE_FULL, BudgetMode.FORGE_FAST):
-            async with make(budget=mode) as server:
-                found.append(server.budget.tokens)
-        return found
-
-    backend, full, fast = asyncio.run(go())
-    assert backend == full == 8192, "what the model was trained for"
-    assert fast == 4096
-
-
 async def test_the_key_is_asked_for_and_known(make: Make) -> None:
     async with make(api_key="sk-very-secret-key", context_tokens=512) as server:
         with pytest.raises(httpx.HTTPStatusError, match="401"):

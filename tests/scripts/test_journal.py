@@ -25,7 +25,7 @@ from stages.halt import JournalFailed
 from stages.state import Awaiting, State
 from tests.flows import Desk
 from tests.journals import journal_of, room
-from tests.property.strategies import replies
+from tests.property.machine import replies
 
 HEADER = msgspec.json.encode(Header(workflow="w", state=State(history=())))
 SCRIPT: list[Line] = ["Hm.", call("look", what="a"), call("write", what="a", text="t"), call("finish", result="ok")]

@@ -240,16 +240,23 @@ def test_a_terminal_call_does_not_run_after_a_failure_in_its_batch() -> None:
     assert "[NotRun] finish was not run: another call of the same reply failed." in results(run)
 
 
-def test_every_model_call_costs_an_iteration() -> None:
-    run = halted(Desk(limits=Limits(max_iterations=3)), ["No.", LOOK, LOOK])
-    assert run.halt == halts.BudgetSpent(what="calls", turns=3, completed=("look",), pending=())
+COUNTED = Reply(calls=LOOK.calls, usage=Usage(prompt=90, completion=20))
+TOO_MANY = calls(("look", {"what": "b"}), ("look", {"what": "c"}))
 
 
-def test_a_token_budget_ends_the_run() -> None:
-    costly = Reply(calls=LOOK.calls, usage=Usage(prompt=90, completion=20))
-    run = halted(Desk(limits=Limits(max_tokens=100)), [costly])
-    assert isinstance(run.halt, halts.BudgetSpent)
-    assert run.halt.what == "tokens"
+@pytest.mark.parametrize(
+    ("limits", "script", "what", "ran"),
+    [
+        (Limits(max_iterations=3), ["No.", LOOK, LOOK], "calls", 2),
+        (Limits(max_tokens=100), [COUNTED], "tokens", 1),
+        (Limits(max_tool_calls=3), [LOOK, TOO_MANY, call("look", what="d")], "tool calls", 3),
+    ],
+)
+def test_a_budget_that_is_spent_ends_the_run(limits: Limits, script: list[Line], what: str, ran: int) -> None:
+    desk = Desk(limits=limits)
+    halt = halted(desk, script).halt
+    assert isinstance(halt, halts.BudgetSpent)
+    assert (halt.what, halt.turns, halt.completed, len(desk.log)) == (what, len(script), ("look",), ran)
 
 
 def test_a_budget_of_money_ends_the_run_and_the_ledger_says_what_it_cost() -> None:
@@ -259,13 +266,6 @@ def test_a_budget_of_money_ends_the_run_and_the_ledger_says_what_it_cost() -> No
     assert isinstance(run.halt, halts.BudgetSpent)
     assert (run.halt.what, run.halt.turns) == ("cost", 2)
     assert run.state.ledger.cost == pytest.approx(2 * (600 * 3.0 + 400 * 0.3 + 200 * 15.0) / 1e6)
-
-
-def test_a_reply_with_more_calls_than_are_left_is_not_run() -> None:
-    desk = Desk(limits=Limits(max_tool_calls=3))
-    run = halted(desk, [LOOK, calls(("look", {"what": "b"}), ("look", {"what": "c"})), call("look", what="d")])
-    assert isinstance(run.halt, halts.BudgetSpent)
-    assert (run.halt.what, len(desk.log)) == ("tool calls", 3)
 
 
 def test_a_reply_that_was_cut_off_leaves_room_for_the_next_in_a_small_context() -> None:

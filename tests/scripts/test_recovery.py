@@ -16,8 +16,9 @@ from returns.result import Result, Success
 
 from forge import Calls, Finished, Halted, Limits, Workflow, replay, resume, resume_journal, run, tool
 from forge.callbacks import Answer as Answered
-from forge.connection import Connection
+from forge.connection import Backend, Connection
 from forge.errors import BackendError, DefinitionError, JournalError
+from forge.interpreters import nobody
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.journal import states
 from forge.journal.records import read_journal
@@ -234,24 +235,47 @@ def it_did_not(digest: str) -> Answered:
     return Settled(digest=digest, happened=False)
 
 
+def crash(digest: str) -> Answered:
+    raise Crash
+
+
+class Person:
+    """Who answers every question like that; `asked` has of what and why. Without an answer, nobody is there."""
+
+    def __init__(self, said: Reply | None) -> None:
+        self.asked: list[tuple[str, str]] = []
+        self._said = said
+
+    async def __call__(self, question: Ask) -> Answered:
+        if self._said is None:
+            return await nobody(question)
+        self.asked.append((question.call.arguments, question.in_doubt.arguments if question.in_doubt else ""))
+        return self._said(question.digest)
+
+
+def begun(till: Till, path: Path, *script: Line) -> None:
+    """A run that pays, and crashes as it does; a till that does not crash goes on with the script."""
+    with contextlib.suppress(Crash):
+        asyncio.run(run(till.workflow, "Go.", backend=Scripted([PAY, *script]), journal=str(path)))
+    till.crashes = False
+
+
+def resumed(
+    till: Till, path: Path, backend: Backend | list[Line], said: Reply | Person | None = None
+) -> Result[Finished, Halted]:
+    backend = Scripted(backend) if isinstance(backend, list) else backend
+    ask = said if isinstance(said, Person) else Person(said)
+    return asyncio.run(resume_journal(till.workflow, path, backend=backend, ask=ask))
+
+
 def reopened(
     till: Till, path: Path, *script: Line, said: Reply | None = None
 ) -> tuple[Finished | Halted, list[tuple[str, str]]]:
     """The run that crashed as it paid, gone on with by that script; and what a person was asked: of what, and why."""
-    asked: list[tuple[str, str]] = []
-
-    async def ask(effect: Ask) -> Answered:
-        assert said is not None
-        asked.append((effect.call.arguments, effect.in_doubt.arguments if effect.in_doubt else ""))
-        return said(effect.digest)
-
-    with contextlib.suppress(Crash):
-        asyncio.run(run(till.workflow, "Go.", backend=Scripted([PAY]), journal=str(path)))
-    till.crashes = False
-    model = Scripted(script)
-    watching = {} if said is None else {"ask": ask}
-    result = asyncio.run(resume_journal(till.workflow, path, backend=model, **watching))  # type: ignore[arg-type]
-    return result.unwrap() if isinstance(result, Success) else result.failure(), asked
+    begun(till, path)
+    person = Person(said)
+    result = resumed(till, path, [*script], person)
+    return result.unwrap() if isinstance(result, Success) else result.failure(), person.asked
 
 
 def answers(run: Finished | Halted) -> list[str]:
@@ -297,18 +321,13 @@ def test_before_any_call_of_its_tool_a_person_decides(
         assert run.halt == UNKNOWN
     else:
         assert isinstance(run, Finished)
+    if said is it_did:
+        # A success like any other: its result answers the call that repeats it.
+        other = "[NotRun] pay was not run, because a person has found out that an earlier call"
+        assert answers(run)[1].startswith("paid, no. 7" if amount == 5 else other)
+        assert [(s.name, s.arguments) for s in run.state.ledger.successes[:-1]] == [("pay", '{"amount":5}')]
+        assert run.state.ledger.in_doubt == ()
     assert_answered(run.state.history)
-
-
-def test_what_a_person_finds_out_counts(tmp_path: Path) -> None:
-    """A call that turned out to have been made is a success like any other; its result answers the one that repeats."""
-    run, _ = reopened(Till(), tmp_path / "a", PAY, call("finish"), said=it_did)
-    assert answers(run)[1] == "paid, no. 7"
-    other, _ = reopened(Till(), tmp_path / "b", call("pay", amount=6), call("finish"), said=it_did)
-    assert answers(other)[1].startswith("[NotRun] pay was not run, because a person has found out that an earlier call")
-    for ended in (run, other):
-        assert [(s.name, s.arguments) for s in ended.state.ledger.successes[:-1]] == [("pay", '{"amount":5}')]
-        assert ended.state.ledger.in_doubt == ()
 
 
 def test_a_yes_leaves_the_other_call_in_doubt(tmp_path: Path) -> None:
@@ -320,44 +339,20 @@ def test_a_yes_leaves_the_other_call_in_doubt(tmp_path: Path) -> None:
     assert [call.arguments for call in run.state.ledger.in_doubt] == ['{"amount":5}']
 
 
-def test_with_nobody_to_ask_it_ends_and_can_be_gone_on_with(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("first", "found"), [(None, it_did), (no, it_did), (no, it_did_not)])
+def test_what_nobody_decides_or_a_person_leaves_open_is_asked_again(
+    tmp_path: Path, first: Reply | None, found: Reply
+) -> None:
     """The three mugs: a model that tries with other arguments, and nobody who knows what became of the first call."""
     path, till = tmp_path / "j", Till(required_steps=["pay"])
-    run, _ = reopened(till, path)
+    run, _ = reopened(till, path, said=first)
     assert isinstance(run, Halted)
-    assert run.halt == UNKNOWN
-
-    async def found(effect: Ask) -> Answered:
-        return it_did(effect.digest)
-
-    result = asyncio.run(resume_journal(till.workflow, path, backend=Scripted([call("finish")]), ask=found))
-    assert result.unwrap().value == "ok"
-    assert till.paid == [5]
-    assert replay(path, till.workflow) == result
-
-
-@pytest.mark.parametrize("found", [it_did, it_did_not])
-def test_what_a_person_leaves_open_is_asked_again(tmp_path: Path, found: Reply) -> None:
-    path, till = tmp_path / "j", Till(required_steps=["pay"])
-    run, _ = reopened(till, path, said=no)
-    assert isinstance(run, Halted)
-    assert isinstance(run.halt, OutcomeUnknown)
+    assert run.halt == (UNKNOWN if first is None else replace(UNKNOWN, reason=""))
     assert glance(path).state == "open"
-
-    async def leaves(effect: Ask) -> Answered:
-        return no(effect.digest)
-
-    async def crashes(effect: Ask) -> Answered:
-        raise Crash
-
-    async def finds(effect: Ask) -> Answered:
-        return found(effect.digest)
-
-    again = asyncio.run(resume_journal(till.workflow, path, backend=Scripted([]), ask=leaves))
-    assert isinstance(again.failure().halt, OutcomeUnknown)
+    assert isinstance(resumed(till, path, [], no).failure().halt, OutcomeUnknown)
     with pytest.raises(Crash):
-        asyncio.run(resume_journal(till.workflow, path, backend=Scripted([]), ask=crashes))
-    result = asyncio.run(resume_journal(till.workflow, path, backend=Scripted([call("finish")]), ask=finds))
+        resumed(till, path, [], crash)
+    result = resumed(till, path, [call("finish")], found)
     assert result.unwrap().value == "ok"
     assert till.paid == [5] * (1 if found is it_did else 2)
     assert replay(path, till.workflow) == result
@@ -417,17 +412,9 @@ def test_so_it_is_where_the_state_was_saved_after_the_call_was_reported(said: Re
     """No batch is under way any more: the question comes before the model is asked."""
     till = Till()
     till.workflow = Workflow("till", tools=[tool(till.pay)], terminal_tool="pay")
-    with contextlib.suppress(Crash):
-        asyncio.run(run(till.workflow, "Go.", backend=Scripted([PAY]), journal=str(tmp_path / "j")))
-    till.crashes = False
+    begun(till, tmp_path / "j")
     *_, last = states(tmp_path / "j", till.workflow)
-
-    async def ask(effect: Ask) -> Answered:
-        assert said is not None
-        return said(effect.digest)
-
-    watching = {} if said is None else {"ask": ask}
-    ended = asyncio.run(resume(till.workflow, last.state, backend=Scripted([]), **watching))  # type: ignore[arg-type]
+    ended = asyncio.run(resume(till.workflow, last.state, backend=Scripted([]), ask=Person(said)))
     assert till.paid == ([5, 5] if said in {yes, it_did_not} else [5])
     if isinstance(ended, Success):
         assert ended.unwrap().value == ("paid, no. 7" if said is it_did else "paid")
@@ -448,20 +435,14 @@ def test_a_tool_that_is_safe_to_retry_is_never_barred(options: dict[str, object]
 
 
 def test_a_yes_is_for_one_time(tmp_path: Path) -> None:
-    path, till, asked = tmp_path / "j", Till(calls=Calls(in_doubt="ask")), []
-
-    async def ask(effect: Ask) -> Approved:
-        asked.append(effect)
-        return Approved(digest=effect.digest)
-
-    for _ in range(3):
-        with contextlib.suppress(Crash):
-            if path.exists():
-                asyncio.run(resume_journal(till.workflow, path, backend=Scripted([]), ask=ask))
-            else:
-                asyncio.run(run(till.workflow, "Go.", backend=Scripted([PAY]), journal=str(path)))
+    path, till, person = tmp_path / "j", Till(calls=Calls(in_doubt="ask")), Person(yes)
+    begun(till, path)
+    till.crashes = True
+    for _ in range(2):
+        with pytest.raises(Crash):
+            resumed(till, path, [], person)
     assert till.paid == [5] * 3
-    assert len(asked) == 2
+    assert len(person.asked) == 2
 
 
 class Away:
@@ -474,22 +455,14 @@ class Away:
 
 @pytest.mark.parametrize("answer", [it_did, it_did_not])
 def test_an_unknown_outcome_is_settled_while_the_server_is_away(tmp_path: Path, answer: Reply) -> None:
-    path, till = tmp_path / "j", Till(calls=Calls(in_doubt="ask"))
-    with contextlib.suppress(Crash):
-        asyncio.run(run(till.workflow, "Go.", backend=Scripted([PAY]), journal=str(path)))
-    till.crashes = False
-    asked: list[Ask] = []
-
-    async def ask(question: Ask) -> Answered:
-        asked.append(question)
-        return answer(question.digest)
-
+    path, till, person = tmp_path / "j", Till(calls=Calls(in_doubt="ask")), Person(answer)
+    begun(till, path)
     for _ in range(2):
-        halted = asyncio.run(resume_journal(till.workflow, path, backend=Away(), ask=ask)).failure()
+        halted = resumed(till, path, Away(), person).failure()
         assert isinstance(halted.halt, BackendFailed)
         assert not halted.state.ledger.in_doubt
-    assert len(asked) == 1, "the answer is kept"
-    result = asyncio.run(resume_journal(till.workflow, path, backend=Scripted([call("finish")])))
+    assert len(person.asked) == 1, "the answer is kept"
+    result = resumed(till, path, [call("finish")])
     assert result.unwrap().value == "ok"
     assert till.paid == ([5] if answer is it_did else [5, 5])
     assert replay(path, till.workflow) == result
@@ -501,23 +474,7 @@ def test_a_call_that_ends_the_run_is_approved_while_the_server_is_away(tmp_path:
     workflow = Workflow("till", tools=[end], terminal_tool="finish")
     halted = asyncio.run(run(workflow, "Go.", backend=Scripted([call("finish")]), journal=str(path))).failure()
     assert isinstance(halted.halt, ApprovalNeeded)
-
-    async def ask(question: Ask) -> Answered:
-        return yes(question.digest)
-
-    assert asyncio.run(resume_journal(workflow, path, backend=Away(), ask=ask)).unwrap().value == "ok"
-
-
-def test_a_run_that_a_dead_server_ended_goes_on_when_the_server_is_back(tmp_path: Path) -> None:
-    path, till = tmp_path / "j", Till()
-    till.crashes = False
-    gone = Fault(kind="unreachable", detail="nobody there")
-    halted = asyncio.run(run(till.workflow, "Go.", backend=Scripted([PAY, gone]), journal=str(path))).failure()
-    assert isinstance(halted.halt, BackendFailed)
-    result = asyncio.run(resume_journal(till.workflow, path, backend=Scripted([call("finish")])))
-    assert result.unwrap().value == "ok"
-    assert till.paid == [5]
-    assert replay(path, till.workflow) == result
+    assert asyncio.run(resume_journal(workflow, path, backend=Away(), ask=Person(yes))).unwrap().value == "ok"
 
 
 class KnownSince(Scripted):
@@ -530,13 +487,14 @@ class KnownSince(Scripted):
             yield replace(connection, setup=setup)
 
 
-def test_a_run_goes_on_with_the_same_model_though_it_came_to_be_known_otherwise(tmp_path: Path) -> None:
+@pytest.mark.parametrize("back", [Scripted, KnownSince])
+def test_a_run_that_a_dead_server_ended_goes_on_when_the_server_is_back(tmp_path: Path, back: type[Scripted]) -> None:
     path, till = tmp_path / "j", Till()
     till.crashes = False
-    gone = Fault(kind="unreachable", detail="nobody there")
-    asyncio.run(run(till.workflow, "Go.", backend=Scripted([PAY, gone]), journal=str(path)))
-    result = asyncio.run(resume_journal(till.workflow, path, backend=KnownSince([call("finish")])))
+    begun(till, path, Fault(kind="unreachable", detail="nobody there"))
+    result = resumed(till, path, back([call("finish")]))
     assert (result.unwrap().value, till.paid) == ("ok", [5])
+    assert replay(path, till.workflow) == result
 
 
 def test_a_run_that_had_ended_ends_the_same_and_asks_nobody(tmp_path: Path) -> None:
@@ -553,8 +511,7 @@ def test_a_run_that_had_ended_ends_the_same_and_asks_nobody(tmp_path: Path) -> N
 
 def test_what_does_not_belong_to_the_journal_is_refused(tmp_path: Path) -> None:
     path, till = tmp_path / "j", Till()
-    with contextlib.suppress(Crash):
-        asyncio.run(run(till.workflow, "Go.", backend=Scripted([PAY]), journal=str(path)))
+    begun(till, path)
     written = path.read_bytes()
     with pytest.raises(JournalError, match="records the workflow 'till', not 'shop'"):
         asyncio.run(resume_journal(World().workflow(), path, backend=Scripted([])))

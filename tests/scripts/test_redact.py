@@ -27,7 +27,7 @@ from stages.options import OptionError
 from stages.placeholders import placeholder_arguments
 from stages.state import State
 from stages.wire.target import Mode
-from tests.flows import Desk
+from tests.flows import Desk, approve
 
 
 class Bank:
@@ -62,14 +62,10 @@ CARD, PIN = "4111-1111-2222", 73915
 RULES = Redact(arguments=("pay.card", "*.pin", "close.card"), results=("customer",))
 
 
-async def yes(ask: Ask) -> Approved:
-    return Approved(digest=ask.digest)
-
-
 def recorded(path: Path, script: list[Line], redact: Redact, mode: Mode = "native", message: str = "Go.") -> Bank:
     bank = Bank()
     model = Scripted(script, mode=mode)
-    run_sync(bank.workflow, message, backend=model, journal=str(path), redact=redact, ask=yes).unwrap()
+    run_sync(bank.workflow, message, backend=model, journal=str(path), redact=redact, ask=approve).unwrap()
     return bank
 
 

@@ -241,14 +241,6 @@ def test_after_the_larger_model_the_small_one_is_asked_as_if_it_had_decided_itse
     assert len(larger.requests) == 1
 
 
-def test_a_larger_model_that_is_known_to_be_unsure_itself_leaves_it_to_the_next_step() -> None:
-    small, _, both = two([route("sales", 0.4)], [route("billing", 0.5)], mode="constrained", logprobs=True)
-    halt = forge.run_sync(Desk((AskLarger(), StopRun())).workflow, "Go.", backend=both).failure().halt
-    assert isinstance(halt, Unsure)
-    assert halt.arguments == '{"queue":"billing"}'
-    small.assert_complete()
-
-
 def test_a_larger_model_that_cannot_be_reached_ends_the_run_as_any_other() -> None:
     _, _, both = two([route("sales", 0.4)], [Fault(kind="no_tools", detail="it takes no tools")])
     halt = forge.run_sync(Desk(AskLarger()).workflow, "Go.", backend=both).failure().halt

@@ -7,15 +7,13 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 from forge import Calls, Workflow, call, tool
-from forge.connection import Connection, Setup
 from forge.durable import Rhythm
 from forge.serve import RunServer, ServeOptions
-from stages.effect import Replied, Send
+from stages.effect import Reply, Send
+from tests.durable.till import Answering
 
 FOLDER = Path(sys.argv[1])
 
@@ -52,24 +50,18 @@ flow = Workflow(
 SCRIPT = [call("look", page=1), call("write", text="a line"), call("finish", note="all done")]
 
 
-class Model:
-    """It goes by the results that it is shown."""
-
-    @asynccontextmanager
-    async def connect(self) -> AsyncIterator[Connection]:
-        async def send(effect: Send) -> Replied:
-            messages = json.loads(effect.request.body)["messages"]
-            results = [one for one in messages if one["role"] == "tool" and not one["content"].startswith("[")]
-            return Replied(reply=SCRIPT[len(results)])
-
-        yield Connection(Setup(context_tokens=8192), send)
+async def answer(effect: Send) -> Reply:
+    """Goes by the results that it is shown."""
+    messages = json.loads(effect.request.body)["messages"]
+    results = [one for one in messages if one["role"] == "tool" and not one["content"].startswith("[")]
+    return SCRIPT[len(results)]
 
 
 async def main() -> None:
     options = ServeOptions(port=0, grace=0.1)
     rhythm = Rhythm(heartbeat=0.2, dead_after=1.0)
-    served = RunServer(flow, database=FOLDER / "runs.db", backend=Model(), options=options, rhythm=rhythm)
-    async with served as server:
+    model = Answering(answer)
+    async with RunServer(flow, database=FOLDER / "runs.db", backend=model, options=options, rhythm=rhythm) as server:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, server.stop)
         print(server.url, flush=True)
         await server.stopped()

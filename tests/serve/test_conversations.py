@@ -11,7 +11,6 @@ from forge import Scripted, call, tool
 from forge.agent import Agent, agent_tool
 from forge.serve import RunServer, ServeOptions
 from stages.effect import Reply
-from tests.memory.running import asynchronous
 from tests.serve.served import event_of
 
 
@@ -27,7 +26,6 @@ async def events(client: httpx.AsyncClient, run: str) -> AsyncIterator[Any]:
                 found = {}
 
 
-@asynchronous
 async def test_an_agent_is_talked_to(tmp_path: Path) -> None:
     going = asyncio.Event()
 

@@ -15,7 +15,6 @@ from stages.events import Event, ModelFailed, ModelReplied, RunHalted, Stamped, 
 from stages.halt import BackendFailed
 from stages.wire.deltas import Delta, TextDelta
 from tests.durable.till import finish, get_order
-from tests.memory.running import asynchronous
 from tests.serve.served import serving
 
 COUNT = 20
@@ -84,7 +83,6 @@ def test_a_reader_that_does_not_read_holds_little() -> None:
     assert max(sizes) < 80_000
 
 
-@asynchronous
 async def test_who_joins_the_readers_of_a_halted_run_hears_that_it_is_retried(tmp_path: Path) -> None:
     away = Fault(kind="unreachable", detail="nobody is there")
     model = Scripted([call("get_order", order_id="A"), away, call("finish", note="x")])
@@ -112,7 +110,6 @@ async def test_who_joins_the_readers_of_a_halted_run_hears_that_it_is_retried(tm
             assert slow.done
 
 
-@asynchronous
 async def test_the_end_of_a_run_is_read_again_for_who_joins_while_it_is_read(tmp_path: Path) -> None:
     model = Scripted([Fault(kind="unreachable", detail="nobody is there")])
     flow = Workflow("flow", tools=[get_order, finish], terminal_tool="finish")
@@ -123,13 +120,13 @@ async def test_the_end_of_a_run_is_read_again_for_who_joins_while_it_is_read(tmp
         followings._runs = runs
         halted = await runs.get(run)
         async with followings.of(halted, flow) as first:
-            reading = asyncio.ensure_future(followings._refresh(runs, first, ("", "")))
+            reading = asyncio.ensure_future(followings._refresh(first, ("", "")))
             await asyncio.sleep(0)
             async with followings.of(halted, flow):
                 await reading
                 assert not first.over
-                assert first.dirty
-            await followings._refresh(runs, first, ("", ""))
+                assert first.head is None
+            await followings._refresh(first, ("", ""))
             assert first.over
 
 

@@ -220,27 +220,22 @@ def test_workflows_say_what_a_form_needs(client: httpx.Client) -> None:
         ({**QUICK, "workflow": "none"}, (422, "unknown-workflow", "workflow"), "available: till, quick, desk"),
         ({**QUICK, "message": 7}, (422, "wrong-field", "message"), "Expected `str`, got `int`"),
         ({**QUICK, "message": " "}, (422, "wrong-field", "message"), "is empty"),
-        ({"workflow": "quick"}, (422, "wrong-field", "message"), "missing required"),
-        ({**QUICK, "extra": 1}, (422, "wrong-field", "extra"), "unknown field"),
+        ({"workflow": "quick"}, (422, "wrong-field", "message"), "Object missing required field `message`"),
+        ({**QUICK, "extra": 1}, (422, "wrong-field", "extra"), "unknown field `extra`."),
         ({**QUICK, "mesage": "x"}, (422, "wrong-field", "mesage"), "field `mesage`. Did you mean message?"),
-        ({**QUICK, "variables": {}}, (422, "wrong-field", "variables"), "no 'who'"),
-        ({**QUICK, "variables": {"who": 1}}, (422, "wrong-field", "variables"), "Expected `str`"),
+        ({**QUICK, "variables": {}}, (422, "wrong-field", "variables"), "or write {{who}} for literal braces"),
+        ({**QUICK, "variables": {"who": 1}}, (422, "wrong-field", "variables"), "Expected `str`, got `int`"),
         ({**QUICK, "priority": 0}, (422, "wrong-field", "priority"), ">= 1"),
-        ([], (422, "wrong-field", ""), "Expected `object`"),
+        ([], (422, "wrong-field", ""), "Expected `object`, got `array`"),
         (b"{", (400, "wrong-json", ""), "truncated"),
-        (b"[" * 1000, (400, "wrong-json", ""), "nested"),
-        (b'{"message":"' + b"x" * (1 << 20), (413, "too-large", ""), "larger than"),
+        (b"[" * 1000, (400, "wrong-json", ""), "nested deeper than 128 levels"),
+        (b'{"message":"' + b"x" * (1 << 20), (413, "too-large", ""), "larger than 1048576 bytes"),
     ],
 )
 def test_a_start_that_is_wrong(client: httpx.Client, body: object, refusal: tuple[int, str, str], says: str) -> None:
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     answer = client.post("/v1/runs", content=content, headers={"content-type": "application/json"})
-    assert says in problem(answer, *refusal)
-
-
-def test_a_field_that_is_missing_is_no_misspelling(client: httpx.Client) -> None:
-    detail = problem(client.post("/v1/runs", json={"workflow": "quick"}), 422, "wrong-field", "message")
-    assert detail == "Object missing required field `message`"
+    assert problem(answer, *refusal).endswith(says)
 
 
 def test_answers_that_are_wrong(client: httpx.Client) -> None:

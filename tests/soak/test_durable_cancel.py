@@ -14,7 +14,6 @@ from forge.durable import segment
 from stages.effect import Reply, Send
 from stages.halt import Cancelled
 from tests.durable.till import Answering, till
-from tests.memory.running import asynchronous
 
 ROOT = Path(__file__).parents[2]
 
@@ -51,7 +50,6 @@ class Hanging(Answering):
         return call("get_order", order_id="A")
 
 
-@asynchronous
 async def test_a_segment_that_begins_before_the_last_one_has_ended_is_cancelled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -170,7 +170,7 @@ def test_forged_sessions(scope: str) -> None:
         if isinstance(request, RequestError) or refusal(request):
             outcomes["refused"] += 1
             continue
-        judge = model.judges.of(request, model.policy.general)
+        judge = model.judges.of(request, model.policy.general, model.setup.mode)
         ledger = judge.applied.ledger(request.history)
         pairs = answered(request.history)
         assert not Counter(one.name for one in ledger.successes) - Counter(call.name for call, _ in pairs)

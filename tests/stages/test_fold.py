@@ -5,14 +5,13 @@ from hypothesis import given
 
 from forge import run_sync
 from forge.interpreters.scripted import Scripted, call, calls
-from forge.testing import assert_answered
+from forge.testing import assert_answered, histories
 from forge.workflow.workflow import Context
 from stages import fold
-from stages.fold import FailedAttempts, Reasoning
+from stages.fold import FailedAttempts, Reasoning, collapsed
 from stages.message import Assistant, History, Kind, Status, System, Tool, ToolCall, User
 from stages.state import Folded, State
 from tests.flows import Desk
-from tests.property.strategies import histories
 
 GOAL: History = (System(text="Do the work."), User(text="Go."))
 
@@ -57,11 +56,17 @@ RAISED = used("look", 1, "failed")
         (used("look", 1, "in_doubt"), used("look", 2), False),
         (used("look", 1, "not_run"), used("look", 2), False),
         (used("look", 1), used("look", 2), False),
+        (used("look", 1), used("look", 2, "failed"), False),
     ],
 )
 def test_an_attempt_is_left_out_once_a_success_made_it_worthless(attempt: History, then: History, gone: bool) -> None:
     expected = GOAL + then if gone else GOAL + attempt + then
     assert view(GOAL + attempt + then) == expected
+
+
+def test_once_the_run_is_over_corrections_are_of_no_use_and_errors_still_are() -> None:
+    assert collapsed(GOAL + REFUSED, over=True) == GOAL
+    assert collapsed(GOAL + RAISED, over=True) == GOAL + RAISED
 
 
 def test_what_is_pinned_is_shown_whatever_became_of_it() -> None:
@@ -91,6 +96,17 @@ def test_a_tool_that_raised_is_not_taken_for_one_that_succeeded() -> None:
     assert b"Hm." not in after_success
     assert b"[ToolError]" in after_success, "fail never worked, so its error is still worth knowing"
     assert any(isinstance(m, Assistant) and m.text == "Hm." for m in result.unwrap().state.history)
+
+
+@pytest.mark.parametrize(
+    ("policy", "texts"),
+    [("none", ["a", "b"]), ("keep-last", ["a", "Two.\n\nb"]), ("full", ["One.\n\na", "Two.\n\nb"])],
+)
+def test_which_thoughts_are_shown_again(policy: Reasoning, texts: list[str]) -> None:
+    thoughts = (Assistant(text="a", reasoning="One."), Assistant(text="b", reasoning="Two."))
+    assert [m.text for m in view(thoughts, policy)] == texts
+    sealed = (Assistant(text="c", reasoning="Three.", sealed="signed"),)
+    assert view(sealed, policy) == sealed, "the server gets it back anyway"
 
 
 @given(histories())

@@ -22,7 +22,7 @@ from stages.objection import (
     not_a_verdict,
     with_mistakes,
 )
-from stages.state import Counter, Ledger, State, mistake_count
+from stages.state import COUNTERS, Ledger, State, mistake_count
 from tests.property.machine import RULES
 
 CALL = ToolCall(id="call_1", name="look", arguments="{}")
@@ -76,7 +76,6 @@ def test_a_function_that_cannot_be_asked_is_no_guard() -> None:
 
 # --- How objections are counted and named: every kind, once
 
-COUNTERS: tuple[Counter, ...] = get_args(Counter)
 NAMES: tuple[NudgeKind, ...] = get_args(NudgeKind)
 wrongs = st.one_of([st.from_type(kind) for kind in get_args(Wrong)])
 
@@ -103,9 +102,3 @@ def test_a_batch_counts_once_in_each_count_that_it_names(objections: list[Object
     after = with_mistakes(ledger, objections)
     grown = {counter: mistake_count(after, counter) - mistake_count(ledger, counter) for counter in COUNTERS}
     assert grown == {counter: int(counter in named) for counter in COUNTERS}
-
-
-@given(st.from_type(Custom))
-def test_a_guard_of_ones_own_says_where_it_counts(wrong: Custom) -> None:
-    mistake = mistake_of(wrong)
-    assert (mistake.counter, mistake.kind, mistake.name, mistake.mark) == (wrong.counter, wrong.kind, None, None)

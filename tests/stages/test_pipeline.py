@@ -15,21 +15,16 @@ from forge.guardrails import Guardrails
 from forge.guardrails.actions import RunCalls
 from forge.interpreters import interpreter
 from forge.interpreters.scripted import Line, Scripted, call
-from forge.journal.bisection import bisect
-from forge.outcome import Halted
 from forge.runtime.loop import drive
 from forge.workflow.stage_list import STAGE_NAMES
 from stages import Stage, compact, enforce, execute, fold, on, pipeline, send, serialize, validate
 from stages.compaction import ContextBudget, TieredCompact
 from stages.effect import Budget
 from stages.halt import BadReplies, BudgetSpent, Halt
-from stages.message import ToolCall
-from stages.objection import Verdict
 from stages.pipeline import StageError, StuckError, advance
 from stages.rules import Limits
 from stages.state import Answered, Awaiting, Executed, Folded, Phase, Prepared, Ready, StageName, State, Vetted
 from stages.wire.deltas import Delta, TextDelta
-from tests.commands import forge
 from tests.flows import Desk
 
 BACKWARDS = '```json\n{"name": "look", "arguments": {"what": "a"}}\n```'[::-1]
@@ -52,29 +47,17 @@ def desk(*own: Stage) -> Workflow:
     return Desk(stages=beside("validate", *own)).workflow
 
 
-def test_without_the_stage_the_run_is_another() -> None:
-    assert isinstance(
-        run_sync(Desk(limits=Limits(max_retries_per_step=0)).workflow, "Go.", backend=Scripted(SCRIPT)), Failure
-    )
-
-
 def test_a_stage_of_ones_own_runs_is_journaled_replayed_and_resumed(tmp_path: Path) -> None:
     journal = tmp_path / "run.jsonl"
     workflow = desk(turned_round)
     ended = run_sync(workflow, "Go.", backend=Scripted(SCRIPT), journal=str(journal)).unwrap()
     assert ended.value == "ok"
+    without_it = Desk(limits=Limits(max_retries_per_step=0)).workflow
+    assert isinstance(run_sync(without_it, "Go.", backend=Scripted(SCRIPT)), Failure)
     assert replay(journal, workflow).unwrap() == ended
     journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:-4]))
     resumed = asyncio.run(resume_journal(workflow, journal, backend=Scripted(SCRIPT[1:]))).unwrap()
     assert resumed.state.history == ended.state.history
-
-
-def test_bisect_names_the_stage_that_only_one_of_two_workflows_has(tmp_path: Path) -> None:
-    journal = tmp_path / "run.jsonl"
-    run_sync(desk(turned_round), "Go.", backend=Scripted(SCRIPT), journal=str(journal))
-    parting = bisect(journal, desk(turned_round), Desk().workflow)
-    assert parting is not None
-    assert (parting.stage, parting.turn) == ("turned_round", 1)
 
 
 def test_it_runs_in_conversations_streams_and_the_middleware() -> None:
@@ -85,29 +68,6 @@ def test_it_runs_in_conversations_streams_and_the_middleware() -> None:
     assert any(isinstance(delta, TextDelta) and "eman" in delta.text for delta in seen)
     guard = Guardrails(desk(turned_round))
     assert isinstance(guard.check(BACKWARDS), RunCalls)
-
-
-FLOW = """
-from stages import on
-from stages.state import Answered
-from msgspec.structs import replace
-from tests.flows import Desk
-from tests.stages.test_pipeline import beside
-
-@on(Answered)
-def turned_round(state, phase):
-    return state.to(Answered(reply=replace(phase.reply, text=phase.reply.text[::-1])))
-
-workflow = Desk(stages=beside("validate", turned_round)).workflow
-"""
-
-
-def test_the_command_line_runs_it(tmp_path: Path) -> None:
-    (tmp_path / "flow.py").write_text(FLOW)
-    run_sync(desk(turned_round), "Go.", backend=Scripted(SCRIPT), journal=str(tmp_path / "run.jsonl"))
-    done = forge("replay", "run.jsonl", "--workflow", "flow.py", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "finish returned" in done.stdout
 
 
 def test_a_stage_takes_the_place_of_forges_own() -> None:
@@ -351,17 +311,6 @@ def test_composing_is_associative_and_shows_what_it_is_made_of() -> None:
     assert repr(turned_round) == "<stage turned_round on Answered>"
     start = State(history=())
     assert pipeline()(start) == Success(start)
-
-
-def test_a_guard_is_asked_again_by_a_second_enforce() -> None:
-    asked: list[int] = []
-
-    def counting(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
-        asked.append(len(calls))
-        return []
-
-    assert isinstance(driven(whole(enforce(counting), enforce(counting)), Desk()), Success | Halted)
-    assert asked == [1, 1]
 
 
 WHERE_A_STAGE_ACTS: list[tuple[type[Phase], set[int]]] = [

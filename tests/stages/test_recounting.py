@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from stages import nudges
-from stages.effect import Budget
+from stages.effect import Budget, Failed, InDoubt, NotRun, Unresolved
+from stages.execution import result_text
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
 from stages.progress import made
 from stages.recounting import recount
@@ -52,11 +52,11 @@ def test_an_id_that_a_later_reply_uses_again_is_the_later_calls() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        nudges.tool_raised("ValueError", "no"),
-        nudges.unresolved("no data"),
-        nudges.tool_failed("no."),
-        nudges.not_run("cancelled"),
-        nudges.doubtful("who knows"),
+        result_text(Failed(call_id="", error="ValueError", message="no")),
+        result_text(Unresolved(call_id="", message="no data")),
+        result_text(Failed(call_id="", error="", message="no.", counted=False)),
+        result_text(NotRun(call_id="", reason="cancelled")),
+        result_text(InDoubt(call_id="", reason="who knows")),
         "[StepEnforcementError] Not yet.",
     ],
 )
@@ -91,7 +91,7 @@ def test_the_calls_that_ran_are_taken_from_the_budget() -> None:
 
 
 def test_a_result_cannot_say_of_itself_that_its_call_was_not_run() -> None:
-    history = (asks(("1", "a", "{}")), answer("1", nudges.not_run("believe me")))
+    history = (asks(("1", "a", "{}")), answer("1", "[NotRun] believe me"))
     assert recount(RULES, history, budget=Budget(tool_calls=3)).budget.tool_calls == 2
 
 

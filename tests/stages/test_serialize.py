@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import jsonschema_rs
 import pytest
 from msgspec import Raw
 from msgspec.structs import replace
@@ -13,7 +14,7 @@ from stages.message import Assistant, History, System, Tool, ToolCall, User
 from stages.pipeline import StageError
 from stages.rules import Rules
 from stages.serialize import overhead
-from stages.state import Folded, Prepared, Ready, State, SummaryOrder
+from stages.state import Folded, Ledger, Prepared, Ready, State, Success, SummaryOrder
 from stages.tool import Grounded, ToolSpec
 from stages.wire.target import Mode, Target
 from stages.wire.wires import OLLAMA
@@ -98,6 +99,34 @@ SHIP = ToolSpec(
     parameters=Raw(b'{"type":"object","properties":{"order":{"type":"string"}},"required":["order"]}'),
     grounded=(Grounded(argument="order"),),
 )
+
+
+def test_a_prompted_request_has_no_tools_field_and_takes_turns() -> None:
+    request = body(written(State(history=(*ASKED, *TURN, *TURN, User(text="Go on."))), "prompted"))
+    assert "tools" not in request
+    first, second, *rest = request["messages"]
+    assert first["content"].startswith("Do the work.\n\n# Tools")
+    assert (second["role"], [m["role"] for m in rest]) == ("user", ["assistant", "user"] * 2)
+    assert rest[0]["content"] == '{"tool":"look","args":{"what":"a"}}'
+    assert rest[-1]["content"] == "Result of look:\n7\n\nGo on."
+
+
+def test_the_constraint_holds_the_calls_that_are_legal_now_and_the_prompt_stays() -> None:
+    """Prerequisites first, the terminal tool only when no step is pending."""
+    done = Ledger(successes=(Success(name="look", arguments=CALL.arguments),))
+    look, write, finish = (
+        {"tool": name, "args": args}
+        for name, args in (("look", {"what": "a"}), ("write", {"text": "t"}), ("finish", {}))
+    )
+    prompts = []
+    for ledger, legal in ((Ledger(), [True, False, False]), (done, [True, True, True])):
+        request = body(written(State(history=ASKED, ledger=ledger), "constrained"))
+        prompts.append(request["messages"])
+        valid = jsonschema_rs.validator_for(request["response_format"]["json_schema"]["schema"]).is_valid
+        assert [valid(call) for call in (look, write, finish)] == legal
+        assert not valid({"tool": "look", "args": {}})
+        assert not valid({**look, "more": 1})
+    assert prompts[0] == prompts[1]
 
 
 def test_an_optional_argument_is_written_or_null() -> None:

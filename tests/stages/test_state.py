@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forge.testing import histories
 from stages.effect import Price, Request, Send, Usage
 from stages.message import Assistant, History, System, User, size
 from stages.state import Awaiting, Memo, Prompt, State, Success
-from tests.property.strategies import histories
 
 HISTORY = (System(text="Do the work."), User(text="Go."))
 

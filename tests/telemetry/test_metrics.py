@@ -2,8 +2,6 @@
 
 import re
 
-import pytest
-
 from forge import Scripted, Workflow, call, run_sync, tool
 from forge.observation import observe_with
 from forge.telemetry.bounds import Bounded
@@ -58,10 +56,3 @@ def test_what_runs_did_is_counted() -> None:
 def test_names_that_a_model_makes_up_become_no_series() -> None:
     bounded = Bounded(2)
     assert [bounded(name) for name in ("a", "b", "c", "a", "x" * 200)] == ["a", "b", "other", "a", "other"]
-
-
-@pytest.mark.parametrize(
-    "name", ["forge_model_seconds", "forge_tool_seconds", "forge_tokens", "forge_repairs", "forge_queue_depth"]
-)
-def test_every_series_is_described(name: str) -> None:
-    assert f"# HELP {name}" in Metrics().text().decode()

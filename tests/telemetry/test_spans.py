@@ -21,7 +21,6 @@ from opentelemetry.semconv.attributes import error_attributes, http_attributes, 
 
 from forge import (
     Agent,
-    Approved,
     Scripted,
     ToolFailed,
     Workflow,
@@ -36,8 +35,9 @@ from forge.errors import ForgeError
 from forge.journal import Redact
 from forge.observation import observing
 from forge.telemetry import instrument, names
-from stages.effect import Ask, RawCall, Reply, Usage
+from stages.effect import RawCall, Reply, Usage
 from stages.retry import Backoff
+from tests.flows import approve
 from tests.scripted_server import calling
 from tests.telemetry.recording import attributes, events, model_server, own_id, parent, recorded, trace_id
 
@@ -72,10 +72,6 @@ def done(answer: str) -> str:
 desk = Workflow("desk", tools=[find, fail, pay, done], terminal_tool="done")
 
 
-async def yes(question: Ask) -> Approved:
-    return Approved(digest=question.digest)
-
-
 def used(reply: Reply, prompt: int, completion: int) -> Reply:
     return Reply(
         calls=reply.calls, text=reply.text, finish=reply.finish, usage=Usage(prompt=prompt, completion=completion)
@@ -94,7 +90,7 @@ def test_a_run_is_one_trace_with_what_forge_did_in_it() -> None:
     ]
     with recorded() as seen:
         trace.get_current_span()
-        run_sync(desk, f"Find {SECRET}", backend=Scripted(script), ask=yes).unwrap()
+        run_sync(desk, f"Find {SECRET}", backend=Scripted(script), ask=approve).unwrap()
     (whole,) = seen.named("invoke_workflow desk")
     assert whole.parent is None
     assert attributes(whole)["forge.run.outcome"] == "Completed"

@@ -17,17 +17,8 @@ KEPT = 1_000_000
 
 _PASSED_ON = (
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"),
-    *(
-        "VIRTUAL_ENV",
-        "CONDA_PREFIX",
-        "PYENV_ROOT",
-        "NVM_DIR",
-        "GOPATH",
-        "GOROOT",
-        "JAVA_HOME",
-        "CARGO_HOME",
-        "RUSTUP_HOME",
-    ),
+    *("VIRTUAL_ENV", "CONDA_PREFIX", "PYENV_ROOT", "NVM_DIR"),
+    *("GOPATH", "GOROOT", "JAVA_HOME", "CARGO_HOME", "RUSTUP_HOME"),
 )
 """Environment variables to pass on; others may hold secrets."""
 

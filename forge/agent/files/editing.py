@@ -178,14 +178,8 @@ def _unnumbered(line: str) -> str:
 
 def _places_alike(lines: list[str], wanted: list[str]) -> list[int]:
     """Where the wanted lines occur, ignoring whitespace; at most one place more than a message names."""
-    bare = "\n" + "".join(f"{_bare(line)}\n" for line in lines)
-    sought = "\n" + "".join(f"{_bare(line)}\n" for line in wanted)
-    places: list[int] = []
-    at = bare.find(sought)
-    while at >= 0 and len(places) <= _PLACES:
-        places.append(bare.count("\n", 0, at))
-        at = bare.find(sought, at + 1)
-    return places
+    bare, sought = ("\n" + "".join(f"{_bare(line)}\n" for line in some) for some in (lines, wanted))
+    return [place - 1 for place in _lines_at(bare, sought)]
 
 
 def _bare(line: str) -> str:

@@ -24,28 +24,28 @@ _LISTED, _MATCHES, _SEARCHED = 200, 50, 2_000
 _NAMED = 20
 """Maximum files to name if the requested one does not exist."""
 
-_Line = Annotated[int, Meta(ge=1)]
+_From1 = Annotated[int, Meta(ge=1)]
 
 
 def _read_tools(root: Root, shown_chars: int) -> tuple[Callable[..., object], ...]:
     """The tools that read; `shown_chars` is the maximum to show of a file at once."""
 
     @tool(effect="read")
-    def read_file(path: str, first_line: _Line = 1) -> str:
+    def read_file(path: str, first_line: _From1 = 1) -> str:
         """Read a text file. Each line is shown with its number and a bar, which are not part of the file.
 
         Args:
             path: The path of the file.
             first_line: The line to begin with, for a file that is too long to be shown at once.
         """
-        first = first_line
         parts = root.resolved(path)
         if not root.exists(parts):
             raise ToolResolutionError(f"there is no file {shown(*parts)}.{_meant(root, parts)}")
         lines = lines_of(root.read(parts))
         if not lines:
             return f"{shown(*parts)} is empty"
-        first = first if first <= len(lines) else 1  # probably a line number of something else, such as a test's output
+        # A higher number is probably a line of something else, such as a test's output.
+        first = first_line if first_line <= len(lines) else 1
         told, end = numbered(lines, first, len(lines), shown_chars)
         more = f"\n[more: read_file with first_line={end + 1}]" if end < len(lines) else ""
         return f"{shown(*parts)}, lines {first} to {end} of {len(lines)}:\n{told}{more}"
@@ -59,8 +59,9 @@ def _read_tools(root: Root, shown_chars: int) -> tuple[Callable[..., object], ..
         """
         found = list(islice(walked(root, root.resolved(folder)), _LISTED + 1))
         lines = [_named(entry) for entry in found[:_LISTED]]
-        more = [f"[more than {_LISTED}; name a folder to list what is in it]"] if len(found) > _LISTED else []
-        return "\n".join((*lines, *more)) or "the folder is empty"
+        if len(found) > _LISTED:
+            lines.append(f"[more than {_LISTED}; name a folder to list what is in it]")
+        return "\n".join(lines) or "the folder is empty"
 
     @tool(effect="read")
     def search_files(text: str, folder: str = ".", ignore_case: bool = False) -> str:
@@ -76,15 +77,12 @@ def _read_tools(root: Root, shown_chars: int) -> tuple[Callable[..., object], ..
             raise ToolResolutionError("give a text within one line; it cannot be empty")
         files = [start] if root.is_file(start) else [e.parts for e in walked(root, start) if e.kind == "file"]
         found = list(islice(_matches(root, files[:_SEARCHED], text, ignore_case=ignore_case), _MATCHES + 1))
-        notes = (
-            [f"[more than {_MATCHES} lines; search for a longer text or in one folder]"]
-            if len(found) > _MATCHES
-            else []
-        )
-        notes += (
-            [f"[only {_SEARCHED} of {len(files)} files were searched; name a folder]"] if len(files) > _SEARCHED else []
-        )
-        return "\n".join((*(found[:_MATCHES] or [f"no line contains {one_line(text)!r}"]), *notes))
+        lines = found[:_MATCHES] or [f"no line contains {one_line(text)!r}"]
+        if len(found) > _MATCHES:
+            lines.append(f"[more than {_MATCHES} lines; search for a longer text or in one folder]")
+        if len(files) > _SEARCHED:
+            lines.append(f"[only {_SEARCHED} of {len(files)} files were searched; name a folder]")
+        return "\n".join(lines)
 
     return read_file, list_files, search_files
 
@@ -179,7 +177,6 @@ _REMEMBERED = 10
 """Maximum number of outputs to keep for `read_output`."""
 
 _Words = Annotated[list[str], Meta(min_length=1, max_length=200)]
-_From1 = Annotated[int, Meta(ge=1)]
 
 
 def _command_tools(

@@ -18,8 +18,8 @@ from forge.outcome import Finished, Halted
 from stages import halt as halts
 from stages.effect import HandOff, NeedsInput, Replied, Said
 from stages.events import MessageAdded
-from stages.message import Assistant, ToolCall
-from stages.state import Completed, State
+from stages.message import Assistant
+from stages.state import Completed
 
 TaskOutcome = Literal["done", "halted", "gates_failed", "limit_reached", "needs_person", "cancelled"]
 
@@ -76,28 +76,15 @@ class Record(Struct, frozen=True, kw_only=True):
     journal: str
 
 
-class _Told(Struct, frozen=True, kw_only=True):
-    """The end of a run: its outcome, the agent's answer, why it is not done, and the calls with an unknown outcome."""
+class _End(Struct, frozen=True, kw_only=True):
+    """The end of a run: its outcome, the agent's answer, and why it is not done."""
 
     outcome: TaskOutcome
     result: str = ""
     reason: str = ""
-    unknown: tuple[ToolCall, ...] = ()
 
 
-def _told(ended: Result[Finished, Halted], state: State, gates: Gates) -> _Told:
-    """How the run ended. If the outcome of a call is unknown, a person has to find it out, unless the run goes on."""
-    end = _ended(ended, gates)
-    if not (unknown := state.ledger.in_doubt):
-        return end
-    if end.outcome in ("needs_person", "cancelled"):
-        return replace(end, unknown=unknown)
-    names = ", ".join(dict.fromkeys(call.name for call in unknown))
-    reasons = (f"nobody knows whether an interrupted call took effect: {names}", end.reason)
-    return replace(end, outcome="needs_person", reason="; ".join(filter(None, reasons)), unknown=unknown)
-
-
-def _ended(ended: Result[Finished, Halted], gates: Gates) -> _Told:
+def _ended(ended: Result[Finished, Halted], gates: Gates) -> _End:
     if isinstance(ended, Failure):
         halt = ended.failure().halt
         match halt:
@@ -109,19 +96,19 @@ def _ended(ended: Result[Finished, Halted], gates: Gates) -> _Told:
                 outcome = "cancelled"
             case _:
                 outcome = "halted"
-        return _Told(outcome=outcome, reason=explain(halt))
+        return _End(outcome=outcome, reason=explain(halt))
     match ended.unwrap().outcome:
         case Said(text=text) if gates and not gates.passed:
-            return _Told(outcome="gates_failed", reason=text)
+            return _End(outcome="gates_failed", reason=text)
         case Said(text=text):
-            return _Told(outcome="done", result=text)
+            return _End(outcome="done", result=text)
         case Completed(value=value):
             result: object = msgspec.json.decode(value)
-            return _Told(outcome="done", result=result if isinstance(result, str) else bytes(value).decode())
+            return _End(outcome="done", result=result if isinstance(result, str) else bytes(value).decode())
         case NeedsInput(question=question):
-            return _Told(outcome="needs_person", reason=f"the agent asks: {question}")
+            return _End(outcome="needs_person", reason=f"the agent asks: {question}")
         case HandOff(to=to, payload=payload):
-            return _Told(outcome="needs_person", reason=f"the agent hands over to {to}: {payload}")
+            return _End(outcome="needs_person", reason=f"the agent hands over to {to}: {payload}")
         case other:
             assert_never(other)
 
@@ -153,8 +140,12 @@ def record_of(
 ) -> Record:
     """The record of a run with these states; None if they are unknown, because its journal cannot be replayed."""
     state = ended.failure().state if isinstance(ended, Failure) else ended.unwrap().state
-    end = _told(ended, state, gates)
-    done = state.ledger.successes
+    end, done, unknown = _ended(ended, gates), state.ledger.successes, state.ledger.in_doubt
+    if unknown and end.outcome not in ("needs_person", "cancelled"):
+        # A person has to find out what happened, unless the run goes on.
+        names = ", ".join(dict.fromkeys(call.name for call in unknown))
+        reasons = (f"nobody knows whether an interrupted call took effect: {names}", end.reason)
+        end = replace(end, outcome="needs_person", reason="; ".join(filter(None, reasons)))
     changes = changes_of([(one.name, one.arguments) for one in done], bounds.root)
     replies = [step.outcome.reply for step in steps or () if isinstance(step.outcome, Replied)]
     usage = [reply.usage for reply in replies if reply.usage]
@@ -171,7 +162,7 @@ def record_of(
         files_changed=tuple(sorted("/".join(path) for path in changes.files)),
         lines_changed=changes.lines,
         commands=tuple(ran),
-        unknown=tuple(Unknown(tool=one.name, arguments=msgspec.Raw(one.arguments.encode())) for one in end.unknown),
+        unknown=tuple(Unknown(tool=one.name, arguments=msgspec.Raw(one.arguments.encode())) for one in unknown),
         model_calls=len(replies),
         prompt_tokens=sum(one.prompt for one in usage),
         completion_tokens=sum(one.completion for one in usage),

@@ -26,8 +26,6 @@ def checked_name(name: str, what: str) -> str:
     Names are shown in terminals and lists, so control characters are refused. Everything else is plain data for a
     store: quotes, slashes and dots have no meaning.
     """
-    if not isinstance(name, str):
-        raise DefinitionError((f"the name of {what} is {name!r:.200}; it must be a string",))
     if not 0 < len(name) <= _LONGEST:
         raise DefinitionError((f"the name of {what} has {len(name)} characters; it must have 1 to {_LONGEST}",))
     if strange := [one for one in name if not (one.isprintable() or one in _JOINERS)]:

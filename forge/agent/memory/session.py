@@ -13,7 +13,6 @@ from stages.options import Count, Tokens
 from stages.repair.decoding import sound_struct
 from stages.state import Done, Ready, State
 
-_KEPT: tuple[Role, ...] = ("system",)
 _TRIES = 100
 """Maximum attempts of a change that loses against concurrent ones; each time, another one succeeded."""
 
@@ -95,7 +94,7 @@ class Session:
 
     async def clear(self) -> None:
         """Delete all messages but the system prompt."""
-        await self._change(lambda state: State(history=of_roles(state.history, _KEPT)))
+        await self._change(lambda state: State(history=of_roles(state.history, ["system"])))
 
     @checked_options
     async def branch(self, name: str, messages: Count | None = None) -> "Session":

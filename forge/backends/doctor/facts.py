@@ -121,11 +121,13 @@ def is_page(answer: ServerAnswer) -> bool:
 
 # The first probe, for every server: its models. It does not run the model.
 
+WANTS_KEY = "it wants a key, or another one: name the environment variable that holds it with --api-key-env"
+
 
 def _read_models(facts: Facts, answer: ServerAnswer) -> tuple[Facts, Finding]:
     fatal = ""
     if answer.status in {401, 403}:
-        fatal = "it wants a key, or another one: name the environment variable that holds it with --api-key-env"
+        fatal = WANTS_KEY
     elif 300 <= answer.status < 400:
         fatal = f"it sends to another address ({answer.location or 'unnamed'}): give that one"
     elif answer.status == 503:

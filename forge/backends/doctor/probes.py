@@ -6,18 +6,11 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from forge.backends.doctor.facts import (
-    Facts,
-    Finding,
-    Probe,
-    Question,
-    is_page,
-    one_line,
-    told,
-)
+from forge.backends.doctor.facts import WANTS_KEY, Facts, Finding, Probe, Question, is_page, one_line, told
 from forge.backends.endpoints import TokenList
 from forge.backends.profile import named_profile
 from forge.backends.questions import ServerAnswer, decoded
+from forge.errors import quantity
 from stages import rescue
 from stages.confidence.measure import ALTERNATIVES
 from stages.effect import Reply, Request
@@ -95,11 +88,6 @@ def question(
     return Question(path=protocol.path, root=protocol.at_root, body=request.body)
 
 
-def _json_of(text: str) -> object:
-    """The JSON value of a text; the text itself if it is not JSON."""
-    return decode_or(msgspec.json.Decoder(), text, text)
-
-
 # Basics that every run needs: a reply, its usage, its finish reason, and the accepted roles. A reader gets the decoded
 # reply, None for a refusal, and returns facts and a finding.
 
@@ -142,7 +130,7 @@ def _no_reply(facts: Facts, answer: ServerAnswer) -> str:
     if is_page(answer):
         return "that address is of a web page, no API: give the API's own, which often ends in /v1"
     if answer.status in {401, 403}:
-        return "it wants a key, or another one: name the environment variable that holds it with --api-key-env"
+        return WANTS_KEY
     if answer.status == 404 and b"model" in answer.body:
         names = [each.id for each in facts.about.models.data[:5]] if facts.about.models else []
         others = f": it has {', '.join(names)}" if names else ""
@@ -173,7 +161,6 @@ def _read_logprobs(_: Facts, answer: ServerAnswer, said: Reply | None) -> _Read:
 
 # Constrained decoding: only a constraint can produce these replies.
 
-_CAPITAL = (User(text="What is the capital of France?"),)
 _WORDS = ("vlorp-73", "kwint-19")
 """Made-up words that the prompt does not contain."""
 
@@ -193,7 +180,7 @@ _NONSENSE = tuple(
 
 def _obeyed(text: str) -> bool:
     """Whether a reply is one of the calls that only the schema contains."""
-    value = _json_of(text)
+    value = decode_or(msgspec.json.Decoder(), text, None)
     if isinstance(value, dict) and isinstance(value.get("call"), dict):
         value = value["call"]
     if not isinstance(value, dict) or value.get("tool") not in {tool.name for tool in _NONSENSE}:
@@ -215,7 +202,8 @@ def _schema_probe(constrain: Constrain, topic: str) -> Probe:
         schemas = [project(tool.parameters, "openai-strict" if strict else "llama.cpp").schema for tool in _NONSENSE]
         branches = [tool_schemas.branch(tool, schema) for tool, schema in zip(_NONSENSE, schemas, strict=True)]
         wanted = tool_schemas.one_of(branches, wrapped=strict)
-        return question(facts, _CAPITAL, schema=wanted, constrain=constrain, tokens=96)
+        capital = (User(text="What is the capital of France?"),)
+        return question(facts, capital, schema=wanted, constrain=constrain, tokens=96)
 
     def read(facts: Facts, answer: ServerAnswer, said: Reply | None) -> _Read:
         way: Constrain = "format" if facts.kind == "ollama" else constrain
@@ -232,7 +220,7 @@ def _schema_probe(constrain: Constrain, topic: str) -> Probe:
             return known(None), _unclear("it thought until the limit", "the reply was cut before it began")
         return known(False), _no(_shown(said), "accepted and ignored")
 
-    return _probe(topic, "a capital, under a schema of nonsense, 96 tokens", 96, ask, read)
+    return _probe(topic, "a capital, under a schema of nonsense", 96, ask, read)
 
 
 # Limits: a prompt that is too long, a tokenizer that answers.
@@ -291,7 +279,6 @@ def _read_tokens(facts: Facts, answer: ServerAnswer, _: Reply | None) -> _Read:
 # Native tool calls: whether they come at all, with valid arguments, and when required.
 
 _CHECKS = {tool.name: checker(tool.parameters) for tool in TOOLS}
-_HELLO = (User(text="Say hello, nothing else."),)
 
 
 def in_text(said: Reply) -> tuple[FoundCall, ...]:
@@ -355,7 +342,7 @@ def _read_named(_: Facts, answer: ServerAnswer, said: Reply | None) -> _Read:
     return {"named": False}, _no(_of(said), "it is not enforced", "never relies on it")
 
 
-# The table of probes: topic, question in words, maximum tokens, how to ask, how to read.
+# The table of probes.
 
 _Ask = Callable[[Facts], Question | str]
 
@@ -368,80 +355,78 @@ def _probe(
         known, finding = read(facts, answer, found if isinstance(found, Reply) else None)
         return replace(facts, **known), finding
 
-    return Probe(topic=topic, asks=asks, ask=ask, read=judged, tokens=tokens)
+    limited = f"{asks}, {quantity(tokens, 'token')}" if tokens else asks
+    return Probe(topic=topic, asks=limited, ask=ask, read=judged, tokens=tokens)
 
 
-def _asking(
+def _chat_probe(
+    topic: str,
+    asks: str,
+    read: Callable[[Facts, ServerAnswer, Reply | None], _Read],
+    *,
     history: History = ASKED,
     tokens: int = 1,
-    *,
     tools: tuple[ToolSpec, ...] = (),
     fields: Mapping[str, object] | None = None,
     unless: Callable[[Facts], str | None] = lambda _: None,
-) -> _Ask:
-    """The question for every server, unless `unless` gives a reason to skip it."""
+) -> Probe:
+    """A probe with the same question for every server, unless `unless` gives a reason to skip it."""
 
     def ask(facts: Facts) -> Question | str:
         why = unless(facts)
         return question(facts, history, tokens=tokens, tools=tools, fields=fields) if why is None else why
 
-    return ask
+    return _probe(topic, asks, tokens, ask, read)
+
+
+def _without_logprobs(facts: Facts) -> str | None:
+    return "Ollama's own protocol has none" if facts.kind == "ollama" else None
 
 
 def _without_choice(facts: Facts) -> str | None:
-    """The reason to skip questions about the choice of a tool, if any."""
     if facts.kind == "ollama":
         return "Ollama's own protocol has no tool_choice"
     return {"refused": "it refuses tools", "ignored": "it ignores tools"}.get(facts.calls or "")
 
 
-def _choosing(history: History, choice: object) -> _Ask:
-    return _asking(history, 64, tools=TOOLS, fields={"tool_choice": choice}, unless=_without_choice)
-
-
-REPLY = _probe("reply", "a plain question, 8 tokens", 8, _asking(tokens=8), _read_reply)
+REPLY = _chat_probe("reply", "a plain question", _read_reply, tokens=8)
 
 BASICS = (
     REPLY,
-    _probe(
-        "two messages in a row",
-        "two messages of the user, 1 token",
-        1,
-        _asking((User(text="Hello."), *ASKED)),
-        _read_two,
-    ),
-    _probe(
+    _chat_probe("two messages in a row", "two messages of the user", _read_two, history=(User(text="Hello."), *ASKED)),
+    _chat_probe(
         "log-probabilities",
-        f"yes or no, with {ALTERNATIVES} alternatives of each token, 4 tokens",
-        4,
-        _asking(
-            (User(text="Yes or no?"),),
-            4,
-            fields=LOGPROBS_FIELDS,
-            unless=lambda facts: "Ollama's own protocol has none" if facts.kind == "ollama" else None,
-        ),
+        f"yes or no, with {ALTERNATIVES} alternatives of each token",
         _read_logprobs,
+        history=(User(text="Yes or no?"),),
+        tokens=4,
+        fields=LOGPROBS_FIELDS,
+        unless=_without_logprobs,
     ),
 )
 
-CALLS = _probe("tool calls", "the same with two tools, 128 tokens", 128, _asking(tokens=128, tools=TOOLS), _read_calls)
+CALLS = _chat_probe("tool calls", "the same with two tools", _read_calls, tokens=128, tools=TOOLS)
 
-_BY_NAME = {"type": "function", "function": {"name": SEARCH.name}}
 TOOLCALLS = (
     CALLS,
-    _probe(
+    _chat_probe(
         "tool_choice required",
-        "a greeting, with a call required, 64 tokens",
-        64,
-        _choosing(_HELLO, "required"),
+        "a greeting, with a call required",
         _read_required,
+        history=(User(text="Say hello, nothing else."),),
+        tokens=64,
+        tools=TOOLS,
+        fields={"tool_choice": "required"},
+        unless=_without_choice,
     ),
-    _probe(
+    _chat_probe(
         "tool_choice by name",
-        "the weather, with a call of the other tool demanded, 64 tokens",
-        64,
-        _choosing(ASKED, _BY_NAME),
+        "the weather, with a call of the other tool demanded",
         _read_named,
+        tokens=64,
+        tools=TOOLS,
+        fields={"tool_choice": {"type": "function", "function": {"name": SEARCH.name}}},
+        unless=_without_choice,
     ),
 )
 
@@ -454,6 +439,6 @@ WAYS = (
 """Ways to request a JSON Schema; each is tried only if the earlier ones failed."""
 
 LIMITS = (
-    _probe("prompt over the context", "a prompt that is too long, 1 token", 1, _ask_overflow, _read_overflow),
+    _probe("prompt over the context", "a prompt that is too long", 1, _ask_overflow, _read_overflow),
     _probe("tokenizer", "POST /tokenize", 0, _ask_tokens, _read_tokens),
 )

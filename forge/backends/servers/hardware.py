@@ -40,8 +40,8 @@ class HardwareProfile(Struct, frozen=True, kw_only=True):
         return self.vram_bytes / GIB
 
 
-NVIDIA = ("nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader,nounits")
-APPLE = ("sysctl", "hw.memsize", "iogpu.wired_limit_mb", "machdep.cpu.brand_string")
+_NVIDIA = ("nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader,nounits")
+_APPLE = ("sysctl", "hw.memsize", "iogpu.wired_limit_mb", "machdep.cpu.brand_string")
 
 
 def parse_nvidia(printed: str) -> tuple[Gpu, ...]:
@@ -114,13 +114,13 @@ def detect_hardware() -> HardwareProfile:
     # 0 if the system does not report it.
     knows = "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {})
     ram = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if knows else 0
-    if gpus := parse_nvidia(_printed(NVIDIA)):
+    if gpus := parse_nvidia(_printed(_NVIDIA)):
         return profile(gpus, ram, "nvidia-smi")
     cards = [gpu for folder in sorted(Path("/sys/class/drm").glob("card[0-9]*/device")) if (gpu := _amd(folder))]
     # An integrated GPU only counts if there is no card.
     if gpus := tuple([gpu for gpu in cards if not gpu.integrated] or cards):
         return profile(gpus, ram, "the amdgpu driver (/sys/class/drm)")
-    if platform.system() == "Darwin" and platform.machine() == "arm64" and (gpus := parse_apple(_printed(APPLE))):
+    if platform.system() == "Darwin" and platform.machine() == "arm64" and (gpus := parse_apple(_printed(_APPLE))):
         return profile(gpus, ram, "sysctl")
     return profile((), ram, "")
 

@@ -138,7 +138,7 @@ def _on_the_hub(name: str) -> bool:
 
 
 def command(launch: Launch, executable: str, model: Path | str, port: int) -> list[str]:
-    """The command line; `model` is a file, or a name that the server downloads. ForgeError for `local`."""
+    """The command line of a program; `model` is a file, or a name that the server downloads."""
     slots = launch.slots or 1
     options: dict[str, object]
     if launch.program == "vllm":
@@ -148,8 +148,6 @@ def command(launch: Launch, executable: str, model: Path | str, port: int) -> li
             "--max-num-seqs": launch.slots,
             "--chat-template": launch.chat_template_file or None,
         }
-    elif launch.program == "local":
-        raise ForgeError("local has no command line: llama.cpp runs inside this process")
     else:
         # llama.cpp's context is the total of all slots, unless they share it.
         context = launch.context_tokens and launch.context_tokens * (1 if launch.kv_unified else slots)

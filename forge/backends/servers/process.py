@@ -178,7 +178,7 @@ class Process:
 
 # Poll a server until it is ready, with back-off, progress reports and a timeout.
 
-FIRST, LONGEST = 0.02, 0.5
+_FIRST, _LONGEST = 0.02, 0.5
 """Seconds between two polls: the first and the maximum."""
 
 _QUIET = 2.0
@@ -208,7 +208,7 @@ async def until_ready(
 ) -> None:
     """Return when /health answers 200. Died if the server exits first, BackendError after `load_timeout` seconds."""
     began = time.monotonic()
-    told, pause = began, FIRST
+    told, pause = began, _FIRST
     async with client(url, timeout=_QUIET) as http:
         while True:
             with suppress(httpx.HTTPError, TimeoutError):
@@ -230,7 +230,7 @@ async def until_ready(
                 told = now
                 tell(Loading(seconds=now - began, said=next(iter(process.tail(secrets)[-1:]), "")))
             await asyncio.sleep(pause)
-            pause = min(pause * 1.5, LONGEST)
+            pause = min(pause * 1.5, _LONGEST)
 
 
 def free_port() -> int:

@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Literal, Self, Unpack
 
@@ -20,7 +21,7 @@ from forge.backends.ollama import ask_model
 from forge.backends.profile import named_profile
 from forge.backends.questions import ask
 from forge.backends.recognition import ContextSize, ask_about, context_of
-from forge.backends.server import Options, Server, check_mode
+from forge.backends.server import Options, Server
 from forge.backends.servers import models
 from forge.backends.servers.download import Watch, fetched
 from forge.backends.servers.hardware import detect_hardware
@@ -30,7 +31,6 @@ from forge.backends.servers.launch import (
     Launch,
     Program,
     command,
-    served_name,
     source,
 )
 from forge.backends.servers.llama_cpp import LlamaCpp, random_key
@@ -44,8 +44,7 @@ from forge.backends.servers.process import (
     is_free,
     until_ready,
 )
-from forge.callbacks import OnChunk
-from forge.connection import Connection
+from forge.connection import Connection, Sender
 from forge.errors import BackendError, DefinitionError, ForgeError, checked_options
 from forge.processes import is_secret, needed
 from stages.effect import Replied, Send, Undelivered
@@ -59,12 +58,16 @@ _INSTALL = {
 
 
 class Running(Struct, frozen=True):
-    """A ready server: the first model that it lists, its context, and the process or the in-process server."""
+    """A ready server: the first model that it lists, and its context. `process` is None if it runs in this one.
+
+    `stop` ends it when it is closed.
+    """
 
     url: str
     model: str
     context: ContextSize
-    owner: Process | LlamaCpp
+    process: Process | None
+    stop: AsyncExitStack
 
 
 def _executable(launch: Launch, model: Path | str) -> str:
@@ -78,8 +81,7 @@ def _executable(launch: Launch, model: Path | str) -> str:
     return found
 
 
-def log_loading(loading: Loading) -> None:
-    """Log how long a server has been loading."""
+def _log_loading(loading: Loading) -> None:
     logging.getLogger("forge").info("loading for %.0f seconds: %s", loading.seconds, loading.said)
 
 
@@ -123,7 +125,7 @@ class ServerManager:
         self._options = options
         self._source = source(launch)
         self._load_timeout, self._grace, self._download = load_timeout, grace, download
-        self._progress = progress or log_loading
+        self._progress = progress or _log_loading
         self._running: Running | None = None
         self._users = 0
         self._kept = False
@@ -153,8 +155,8 @@ class ServerManager:
     @property
     def log(self) -> Path | None:
         """The log file of the server's output; None if forge did not start a process."""
-        owner = self._now().owner
-        return owner.log if isinstance(owner, Process) else None
+        process = self._now().process
+        return process.log if process else None
 
     def _now(self) -> Running:
         if self._running is None:
@@ -172,8 +174,8 @@ class ServerManager:
             return self.budget
 
     async def _ready(self) -> None:
-        owner = self._running.owner if self._running else None
-        if isinstance(owner, Process) and owner.code is not None:  # it has exited
+        process = self._running.process if self._running else None
+        if process is not None and process.code is not None:  # it has exited
             await self._end()
         if self._running is None:
             self._running = await self._begun()
@@ -192,12 +194,14 @@ class ServerManager:
                 f"pass its address: Server('http://{HOST}:{launch.port}')"
             )
         async with AsyncExitStack() as undo:
+            process = None
             if launch.program == "local":
                 inside = await asyncio.to_thread(LlamaCpp, launch, Path(model), self.api_key)
                 undo.push_async_callback(asyncio.to_thread, inside.stop)
-                running = await self._asked(inside.url, inside)
+                url = inside.url
             else:
-                process, url = self._process(model, launch.port or free_port())
+                port = launch.port or free_port()
+                process, url = self._process(model, port), f"http://{HOST}:{port}"
                 undo.push_async_callback(process.stop)
                 await until_ready(
                     process,
@@ -207,12 +211,11 @@ class ServerManager:
                     tell=self._progress,
                     secrets=self._secrets(),
                 )
-                running = await self._asked(url, process)
-            undo.pop_all()
-        return running
+            listed, context = await self._asked(url)
+            return Running(url, listed, context, process, undo.pop_all())
 
-    def _process(self, model: Path | str, port: int) -> tuple[Process, str]:
-        """The started program and its address."""
+    def _process(self, model: Path | str, port: int) -> Process:
+        """The started program."""
         launch = self._launch
         executable = _executable(launch, model)
         # Busy-waiting threads would block everything else on a small machine; the user's own setting takes precedence.
@@ -221,12 +224,12 @@ class ServerManager:
         for_hub = needed(fetches=True) if isinstance(self._source, str) else {}
         environment = {**for_hub, **own, **self._environment, **key}
         try:
-            process = Process(command(launch, executable, model, port), launch.program, environment, grace=self._grace)
+            return Process(command(launch, executable, model, port), launch.program, environment, grace=self._grace)
         except OSError as error:
             raise BackendError(f"{launch.program} cannot be started: {error}") from None
-        return process, f"http://{HOST}:{port}"
 
-    async def _asked(self, url: str, owner: Process | LlamaCpp) -> Running:
+    async def _asked(self, url: str) -> tuple[str, ContextSize]:
+        """The first model that the server lists, and its context. BackendError if it is not the one that we started."""
         headers = {"authorization": f"Bearer {self.api_key}"} if self.api_key else {}
         async with client(url, headers=headers) as http:
             about = await ask_about(http, f"{url}/v1", props=True, loading=0)
@@ -240,7 +243,7 @@ class ServerManager:
         listed = about.listed()
         if listed is None:
             raise BackendError(f"{url} was ready, and then did not say which models it has")
-        return Running(url, listed.id, context_of(about), owner)
+        return listed.id, context_of(about)
 
     def _secrets(self) -> tuple[str, ...]:
         """Secrets that the server may print."""
@@ -255,13 +258,8 @@ class ServerManager:
 
     async def _end(self) -> None:
         running, self._running = self._running, None
-        match running.owner if running else None:
-            case Process() as process:
-                await process.stop()
-            case LlamaCpp() as server:
-                await asyncio.to_thread(server.stop)
-            case None:
-                pass
+        if running is not None:
+            await running.stop.aclose()
 
     async def __aenter__(self) -> Self:
         """The manager, with its server ready."""
@@ -281,35 +279,24 @@ class ServerManager:
     async def connect(self) -> AsyncIterator[Connection]:
         """A connection to the server, which is started if it is not running."""
         async with self:
-            program = self._launch.program
+            running, program = self._now(), self._launch.program
             options: Options = {**self._options, "context_tokens": self.budget.tokens}
-            if program == "local":
-                backend = Server(self.url, profile="llama-server", model=served_name(self._launch.model), **options)
-            else:
-                backend = Server(self.url, profile=program, model=self._now().model, **options)
-            async with backend.connect() as connection:
-                yield self._watched(connection)
+            profile = "llama-server" if program == "local" else program
+            async with Server(running.url, profile=profile, model=running.model, **options).connect() as connection:
+                yield connection.around(partial(self._watched, running.process)) if running.process else connection
 
-    def _watched(self, connection: Connection) -> Connection:
-        """The connection; a failed request after the server's exit reports how it exited."""
-        owner = self._now().owner
-        if not isinstance(owner, Process):
-            return connection
-
-        def told(outcome: Replied | Undelivered) -> Replied | Undelivered:
-            if isinstance(outcome, Replied) or (code := owner.code) is None:
-                return outcome
-            said = owner.tail(self._secrets())
-            why = explain_exit(self._launch.program, code, said, owner.log, "while it was in use")
-            return replace(outcome, fault=replace(outcome.fault, detail=why))
+    def _watched(self, process: Process, sender: Sender) -> Sender:
+        """A failed request after the server's exit reports how it exited."""
 
         async def send(effect: Send) -> Replied | Undelivered:
-            return told(await connection.send(effect))
+            outcome = await sender(effect)
+            if isinstance(outcome, Replied) or (code := process.code) is None:
+                return outcome
+            said = process.tail(self._secrets())
+            why = explain_exit(self._launch.program, code, said, process.log, "while it was in use")
+            return replace(outcome, fault=replace(outcome.fault, detail=why))
 
-        async def stream(effect: Send, on_chunk: OnChunk) -> Replied | Undelivered:
-            return told(await connection.told(on_chunk)(effect))
-
-        return replace(connection, send=send, stream=stream)
+        return send
 
 
 class Local(ServerManager):
@@ -324,7 +311,6 @@ class Local(ServerManager):
     def __init__(
         self, model: str = "", *, port: int = 0, progress: Watch | None = None, **options: Unpack[Options]
     ) -> None:
-        check_mode(options.get("mode", "auto"), None)
         tokens = options.pop("context_tokens", None)
         launch = Launch(program="local", model=model or models.DEFAULT, port=port, context_tokens=tokens)
         super().__init__(launch, download=progress, **options)

@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from importlib.util import find_spec
@@ -16,11 +16,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Self
 
-from msgspec import Struct
 from returns.result import Failure, Result
 
 from forge.agent import Agent, file_tools
-from forge.agent.memory import Facts, Session, SessionSummary, SQLiteStore
+from forge.agent.memory import Fact, Facts, Session, SessionSummary, SQLiteStore
 from forge.backends.servers.download import Progress
 from forge.backends.servers.process import state_folder
 from forge.cli.approval import Approver
@@ -35,17 +34,11 @@ from forge.cli.chat.screen import (
     status_facts,
     tool_rows,
 )
-from forge.cli.chat.slash import (
-    Mistyped,
-    SlashCommand,
-    Spoken,
-    taken_back,
-    typed_line,
-)
+from forge.cli.chat.slash import Mistyped, SlashCommand, Spoken, taken_back, typed_line
 from forge.cli.console import Console, LabelledText, printable, readable
 from forge.cli.options import backend_of
 from forge.cli.progress import downloading
-from forge.cli.run import load_agent
+from forge.cli.run import load
 from forge.cli.signals import Interrupted, handling
 from forge.cli.status import Screen
 from forge.connection import OpenBackend
@@ -60,18 +53,14 @@ from stages.state import Done
 _NAME, _MOST, _UNKNOWN = "AGENTS.md", 32_000, 8_000
 
 
-class ProjectNotes(Struct, frozen=True):
-    """The text of the notes, and a sentence about them for the user."""
+def project_notes(folder: Path, most: int) -> tuple[str, str]:
+    """At most `most` characters of the folder's AGENTS.md, and a sentence about them for the user; empty without one.
 
-    text: str
-    told: str
-
-
-def project_notes(folder: Path, most: int) -> ProjectNotes | None:
-    """At most `most` characters of the folder's AGENTS.md; None if there is none. ForgeError if it cannot be read."""
+    ForgeError if it cannot be read.
+    """
     path = folder / _NAME
     if not path.exists():
-        return None
+        return "", ""
     if not path.is_file() or not path.resolve().is_relative_to(folder.resolve()):
         raise ForgeError(f"{path} is outside this folder; ignore it with --no-agents-md")
     try:
@@ -82,44 +71,8 @@ def project_notes(folder: Path, most: int) -> ProjectNotes | None:
         raise ForgeError(f"{path} cannot be read: {error.strerror}; ignore it with --no-agents-md") from None
     text = readable(found[:most]).strip()
     if len(found) > most:
-        return ProjectNotes(text, f"the first {most:,} characters of {_NAME}, which is longer")
-    return ProjectNotes(text, f"{_NAME}, {len(text):,} characters") if text else None
-
-
-def room(context_tokens: int) -> int:
-    """Characters of AGENTS.md that fit a prompt: about a quarter of the context, if known."""
-    return min(_MOST, context_tokens) if context_tokens else _UNKNOWN
-
-
-# Commands about facts: remember, list, forget.
-
-_NEWEST = 8
-"""Number of newest facts that the agent always knows; older ones only if they share words with a message."""
-
-_LISTED = 50
-"""Maximum facts to list."""
-
-
-async def _about_facts(facts: Facts, command: SlashCommand) -> tuple[LabelledText, ...]:
-    """Execute `/remember`, `/facts` or `/forget`; returns the rows to show. ForgeError if it fails."""
-    match command:
-        case SlashCommand(name="remember", argument=text):
-            kept = await facts.remember(text)
-            return (LabelledText("noted", f"as fact {kept.id}; the agent knows it from your next message"),)
-        case SlashCommand(name="forget", argument=number):
-            if not number.isdecimal() or not await facts.forget(int(number)):
-                raise ForgeError(f"there is no fact {number!r}; /facts lists them with their numbers")
-            return (LabelledText("forgotten", f"fact {number}; messages that mention it stay in the conversation"),)
-        case _:
-            found = await facts.recall(limit=_LISTED + 1)
-            known = sorted(found[:_LISTED], key=lambda fact: fact.id)
-            rows = [LabelledText(f"{one.id}", printable(one.text)) for one in known]
-            if not found:
-                told = "none yet; /remember adds one for all conversations in this folder"
-                rows.append(LabelledText("facts", told))
-            if len(found) > _LISTED:
-                rows.append(LabelledText("", f"and older ones; only the newest {quantity(_LISTED, 'fact')} are listed"))
-            return tuple(rows)
+        return text, f"the first {most:,} characters of {_NAME}, which is longer"
+    return text, f"{_NAME}, {len(text):,} characters" if text else ""
 
 
 # Storage of conversations: one SQLite file per working folder, in forge's state folder.
@@ -162,18 +115,16 @@ async def known_session(store: SQLiteStore, name: str) -> Session:
     return Session(store, name or found[0])
 
 
-def session_rows(found: tuple[SessionSummary, ...]) -> tuple[LabelledText, ...]:
+def session_rows(found: Sequence[SessionSummary]) -> Iterator[LabelledText]:
     """The conversations, latest first: time, name, size, title."""
     if not found:
-        return (LabelledText("", "there are no conversations in this folder yet"),)
-    rows: list[LabelledText] = []
+        yield LabelledText("", "there are no conversations in this folder yet")
     for one in found[:_LISTED_SESSIONS]:
         when = datetime.fromtimestamp(one.saved, UTC).astimezone()
         facts = f"({quantity(one.messages, 'message')}) {printable(one.title)}"  # no title after an undo of everything
-        rows.append(LabelledText("", f"{when:%d %b %H:%M}  {printable(one.name)}  {facts}".rstrip()))
+        yield LabelledText("", f"{when:%d %b %H:%M}  {printable(one.name)}  {facts}".rstrip())
     if len(found) > _LISTED_SESSIONS:
-        rows.append(LabelledText("", f"and {len(found) - _LISTED_SESSIONS} older"))
-    return tuple(rows)
+        yield LabelledText("", f"and {len(found) - _LISTED_SESSIONS} older")
 
 
 _LISTED_SESSIONS = 20
@@ -183,12 +134,8 @@ _LISTED_SESSIONS = 20
 # The connected agent of a chat: the user's own, or the default one.
 
 
-class Opened(Struct, frozen=True):
-    """A connected agent; `told` are sentences about files that it was given."""
-
-    agent: Agent
-    told: tuple[str, ...] = ()
-
+Opened = tuple[Agent, str]
+"""A connected agent, and a sentence about the file that it was given."""
 
 Watch = Callable[[Progress], None]
 """Watches a download."""
@@ -207,7 +154,7 @@ def _own_agent(options: argparse.Namespace) -> OpenAgent:
             f"{options.agent} is a folder; forge chat works in the current one: change to it, without a name. An "
             "agent is written FILE.py:NAME"
         )
-    agent = load_agent(options.agent)
+    agent = load(options.agent, Agent)
     given = {"--backend": options.backend, "--model": options.model, "--profile": options.profile}
     if taken := [name for name, value in given.items() if value]:
         raise ForgeError(f"{taken[0]} is for the default agent; the one in {options.agent} has its own backend")
@@ -217,7 +164,7 @@ def _own_agent(options: argparse.Namespace) -> OpenAgent:
         if model:
             raise ForgeError(f"the agent in {options.agent} has its own backend")
         async with agent:
-            yield Opened(agent)
+            yield agent, ""
 
     return opening
 
@@ -230,8 +177,9 @@ def default_agent(options: argparse.Namespace) -> OpenAgent:
         asked = argparse.Namespace(**{**vars(options), "backend": options.backend or "local"})
         asked.model = model or options.model
         async with backend_of(asked, watch).connect() as connection:
-            folder, size = Path.cwd(), room(connection.setup.context_tokens)
-            notes = project_notes(folder, size) if options.agents_md else None
+            # As many characters of a file as take about a quarter of the context.
+            folder, size = Path.cwd(), min(_MOST, connection.setup.context_tokens or _UNKNOWN)
+            notes, told = project_notes(folder, size) if options.agents_md else ("", "")
             agent = Agent(
                 "chat",
                 backend=OpenBackend(connection),
@@ -240,15 +188,32 @@ def default_agent(options: argparse.Namespace) -> OpenAgent:
                 # A small model is good at choosing between tools, and bad at choosing between a tool and text
                 # (docs/agent.md).
                 on_text="respond" if options.tools and connection.setup.mode == "constrained" else "accept",
-                background=notes.text if notes else "",
+                background=notes,
             )
             async with agent:
-                yield Opened(agent, (notes.told,) if notes else ())
+                yield agent, told
 
     return opening
 
 
 # A chat: typed lines are messages to the agent or commands, in any kind of terminal.
+
+
+_NEWEST = 8
+"""Number of newest facts that the agent always knows; older ones only if they share words with a message."""
+
+_LISTED_FACTS = 50
+"""Maximum facts to list."""
+
+
+def _fact_rows(found: Sequence[Fact]) -> Iterator[LabelledText]:
+    """The newest facts with their numbers, in their order."""
+    if not found:
+        yield LabelledText("facts", "none yet; /remember adds one for all conversations in this folder")
+    for one in sorted(found[:_LISTED_FACTS], key=lambda fact: fact.id):
+        yield LabelledText(f"{one.id}", printable(one.text))
+    if len(found) > _LISTED_FACTS:
+        yield LabelledText("", f"and older ones; only the newest {_LISTED_FACTS} facts are listed")
 
 
 class Chat:
@@ -276,7 +241,7 @@ class Chat:
     async def open(self, session: Session, watch: Watch, *, resumed: bool) -> None:
         """Connect the agent and let it continue with the session. ForgeError if that fails."""
         self._session, self._resumed = session, resumed
-        self._opened = await self._connection.enter_async_context(self._opening("", watch))
+        self._agent, self._told = await self._connection.enter_async_context(self._opening("", watch))
         if self._agent.memory is None:
             self._agent.switch(session)
         elif resumed:
@@ -287,16 +252,12 @@ class Chat:
         """Hold the conversation until the input ends; returns the exit code. `asks`: a person can approve calls."""
         self._face, self._approver = face, Approver(face)
         self._ask = self._approver if asks else None
-        self._face.show(*opened_rows(self._agent, self._opened.told))
+        self._face.show(*opened_rows(self._agent, self._told))
         if self._resumed:
             await self._tell_resumed()
         while not self._over and (line := await self._face.line()) is not None:
             await self._heard(line)
         return self.code
-
-    @property
-    def _agent(self) -> Agent:
-        return self._opened.agent
 
     @property
     def working(self) -> bool:
@@ -391,8 +352,15 @@ class Chat:
                 await self._undo()
             case SlashCommand(name="continue"):
                 await self._continue()
-            case SlashCommand(name="remember" | "facts" | "forget"):
-                self._face.show(*await _about_facts(self._facts, command))
+            case SlashCommand(name="remember", argument=text):
+                kept = await self._facts.remember(text)
+                self._tell("noted", f"as fact {kept.id}; the agent knows it from your next message")
+            case SlashCommand(name="facts"):
+                self._face.show(*_fact_rows(await self._facts.recall(limit=_LISTED_FACTS + 1)))
+            case SlashCommand(name="forget", argument=number):
+                if not number.isdecimal() or not await self._facts.forget(int(number)):
+                    raise ForgeError(f"there is no fact {number!r}; /facts lists them with their numbers")
+                self._tell("forgotten", f"fact {number}; messages that mention it stay in the conversation")
             case _:
                 self._over = True
 
@@ -406,11 +374,11 @@ class Chat:
         if name:
             self._tell("model", f"connecting to {name} …")
             async with AsyncExitStack() as other:
-                opened = await other.enter_async_context(self._opening(name, lambda _: None))
-                opened.agent.switch(self._agent.memory)
-                opened.agent.facts = self._facts
+                agent, _ = await other.enter_async_context(self._opening(name, lambda _: None))
+                agent.switch(self._agent.memory)
+                agent.facts = self._facts
                 before, self._connection = self._connection, other.pop_all()
-            self._opened = opened
+            self._agent = agent
             await before.aclose()
         self._face.show(*model_rows(self._agent))
 
@@ -440,10 +408,11 @@ class Chat:
         back = taken_back(state) if state is not None else None
         if back is None:
             raise ForgeError("there is nothing to undo yet")
-        await session.save(back.state)
+        left, message = back
+        await session.save(left)
         self._agent.switch(session)
-        self._tell("undone", f"“{printable(back.message)}” was removed; effects of tools are not undone")
-        self._face.propose(back.message)
+        self._tell("undone", f"“{printable(message)}” was removed; effects of tools are not undone")
+        self._face.propose(message)
 
 
 # `forge chat`: a conversation with the default agent or the user's own.

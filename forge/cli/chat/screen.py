@@ -164,28 +164,26 @@ _KEYS = {
 
 def help_rows(*, keys: bool) -> Iterator[LabelledText]:
     """The commands, and the keys if there are any."""
-    for name, one in HELP.items():
-        yield LabelledText("", f"{f'/{name} {one.argument}'.rstrip():<16} {one.does}")
+    for name, (argument, does) in HELP.items():
+        yield LabelledText("", f"{f'/{name} {argument}'.rstrip():<16} {does}")
     for key, does in _KEYS.items() if keys else ():
         yield LabelledText("", f"{key:<16} {does}")
 
 
-def opened_rows(agent: Agent, told: tuple[str, ...]) -> Iterator[LabelledText]:
-    """The start of a chat: the model, the tools, and files given to the agent."""
+def opened_rows(agent: Agent, told: str) -> Iterator[LabelledText]:
+    """The start of a chat: the model, the tools, and the file given to the agent."""
     yield from model_rows(agent)
     names = ", ".join(one.name for one in _own(agent.workflow.rules.tools))
     yield LabelledText("tools", printable(names) or "none")
-    for sentence in told:
-        yield LabelledText("read", printable(sentence))
+    if told:
+        yield LabelledText("read", printable(told))
     yield LabelledText("", "/help lists the commands; Ctrl-C cancels, Ctrl-D exits")
 
 
 def model_rows(agent: Agent) -> Iterator[LabelledText]:
     """What is known of the model."""
     setup = agent.setup
-    if setup is None:
-        yield LabelledText("model", "not connected")
-        return
+    assert setup is not None, "a chat's agent is connected"  # noqa: S101
     room = f", {setup.context_tokens:,} tokens of context" if setup.context_tokens else ""
     how = f"tool calls {setup.mode}" if agent.workflow.rules.tools else "no tools"
     facts = f"{printable(setup.model) or 'chosen by the server'} ({how}{room})"

@@ -35,29 +35,22 @@ class Mistyped(Struct, frozen=True):
 TypedLine = Spoken | SlashCommand | Mistyped
 
 
-class CommandHelp(Struct, frozen=True):
-    """The argument of a command, in brackets if optional, and its description."""
-
-    argument: str
-    does: str
-
-
 HELP = {
-    "help": CommandHelp("", "these commands and keys"),
-    "tools": CommandHelp("", "the agent's tools, and which need approval"),
-    "context": CommandHelp("", "context used by the next prompt"),
-    "model": CommandHelp("[NAME]", "show or switch the model"),
-    "thinking": CommandHelp("", "show the model's last thought in full"),
-    "save": CommandHelp("NAME", "save a copy of the conversation"),
-    "load": CommandHelp("[NAME]", "load a conversation; without a name, list them"),
-    "continue": CommandHelp("", "continue an unfinished message"),
-    "undo": CommandHelp("", "remove your last message and everything after it"),
-    "remember": CommandHelp("FACT", "remember a fact for all conversations in this folder"),
-    "facts": CommandHelp("", "list remembered facts with their numbers"),
-    "forget": CommandHelp("NUMBER", "forget a fact"),
-    "exit": CommandHelp("", "exit; the conversation is saved"),
+    "help": ("", "these commands and keys"),
+    "tools": ("", "the agent's tools, and which need approval"),
+    "context": ("", "context used by the next prompt"),
+    "model": ("[NAME]", "show or switch the model"),
+    "thinking": ("", "show the model's last thought in full"),
+    "save": ("NAME", "save a copy of the conversation"),
+    "load": ("[NAME]", "load a conversation; without a name, list them"),
+    "continue": ("", "continue an unfinished message"),
+    "undo": ("", "remove your last message and everything after it"),
+    "remember": ("FACT", "remember a fact for all conversations in this folder"),
+    "facts": ("", "list remembered facts with their numbers"),
+    "forget": ("NUMBER", "forget a fact"),
+    "exit": ("", "exit; the conversation is saved"),
 }
-"""The commands, in the order of `/help`."""
+"""The argument of each command, in brackets if optional, and its description; in the order of `/help`."""
 
 _COMMAND = re.compile(r"/([A-Za-z]+)(?:\s+(.*))?", re.DOTALL)
 
@@ -73,7 +66,7 @@ def typed_line(line: str) -> TypedLine:
         return Mistyped(
             f"there is no command /{name}; /help lists them.{meant} A space before the / makes it a message."
         )
-    takes = HELP[name].argument
+    takes, _ = HELP[name]
     if argument and not takes:
         return Mistyped(f"/{name} takes no argument")
     if not argument and takes and not takes.startswith("["):
@@ -84,15 +77,8 @@ def typed_line(line: str) -> TypedLine:
 # Undo: the conversation without the user's last message and what followed. Pure.
 
 
-class TakenBack(Struct, frozen=True):
-    """The remaining conversation, and the removed message."""
-
-    state: State
-    message: str
-
-
-def taken_back(state: State) -> TakenBack | None:
-    """The conversation without the user's last message; None if there is none.
+def taken_back(state: State) -> tuple[State, str] | None:
+    """The conversation without the user's last message, and that message; None if there is none.
 
     Facts shown before the message are removed with it.
     """
@@ -106,7 +92,7 @@ def taken_back(state: State) -> TakenBack | None:
     left = branched(state, first)
     if not (left.history and _said(left.history[-1], Kind.USER_INPUT)):
         left = left.to(Done(outcome=Said(text="")))  # nothing is unanswered, so there is nothing to continue
-    return TakenBack(left, history[at].text)
+    return left, history[at].text
 
 
 def _said(message: Message, kind: Kind) -> bool:

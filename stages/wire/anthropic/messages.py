@@ -193,8 +193,8 @@ class AnswerBlock(Struct):
     input: Raw = Raw(b"null")
 
 
-class AnthropicUsage(Struct):
-    """Token counts in the API's form; in a stream some come first and some last."""
+class _Usage(Struct):
+    """Token counts; in a stream some come first and some last."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -205,7 +205,7 @@ class AnthropicUsage(Struct):
 class _Answer(Answer):
     content: list[Raw] | None = None
     stop_reason: str | None = None
-    usage: AnthropicUsage | None = None
+    usage: _Usage | None = None
 
 
 _answer = msgspec.json.Decoder(_Answer)
@@ -238,12 +238,7 @@ def _pieces_of(answer: _Answer, body: bytes) -> StreamRead:
     return (*pieces, _ended(stream))
 
 
-def finish_of(reason: str | None) -> str:
-    """The stop reason in the words of chat completions."""
-    return _FINISH.get(reason or "end_turn", reason or "")
-
-
-def usage_of(usage: AnthropicUsage | None) -> Usage | None:
+def _usage_of(usage: _Usage | None) -> Usage | None:
     """Token counts. Cache reads and writes, which the API counts separately, are part of the prompt."""
     if usage is None:
         return None
@@ -268,7 +263,7 @@ class _Delta(Struct):
 
 
 class _Message(Struct):
-    usage: AnthropicUsage | None = None
+    usage: _Usage | None = None
 
 
 class _Event(Answer):
@@ -277,7 +272,7 @@ class _Event(Answer):
     message: _Message | None = None
     content_block: Raw = Raw(b"null")
     delta: _Delta | None = None
-    usage: AnthropicUsage | None = None
+    usage: _Usage | None = None
 
 
 class SignedThinking(Struct, frozen=True, kw_only=True, tag="thinking"):
@@ -308,7 +303,7 @@ class AnthropicStream(Decoder, frozen=True, kw_only=True):
     complete: bool = False
     """Whether the open block is thinking that came complete: redacted, or in a whole answer."""
     stop_reason: str = ""
-    usage: AnthropicUsage | None = None
+    usage: _Usage | None = None
 
     def read(self, payload: bytes) -> tuple[Self, StreamRead]:
         """The next event; unknown ones are ignored, as the API asks."""
@@ -341,16 +336,17 @@ _S = TypeVar("_S", bound=AnthropicStream)
 
 
 def _ended(stream: AnthropicStream) -> Ended:
-    finish = finish_of(stream.stop_reason or None)
-    return Ended(finish=finish, usage=usage_of(stream.usage), sealed=sealed_blocks(stream.sealed))
+    reason = stream.stop_reason or "end_turn"
+    finish = _FINISH.get(reason, reason)
+    return Ended(finish=finish, usage=_usage_of(stream.usage), sealed=sealed_blocks(stream.sealed))
 
 
-def _counted(stream: _S, usage: AnthropicUsage | None) -> _S:
+def _counted(stream: _S, usage: _Usage | None) -> _S:
     """The stream with new counts; missing ones stay."""
     if usage is None:
         return stream
     given = {name: count for name, count in msgspec.structs.asdict(usage).items() if count is not None}
-    return replace(stream, usage=replace(stream.usage or AnthropicUsage(), **given))
+    return replace(stream, usage=replace(stream.usage or _Usage(), **given))
 
 
 def _started(stream: _S, index: int, given: Raw, *, whole: bool = False) -> tuple[_S, StreamRead]:

@@ -18,15 +18,15 @@ from stages.wire.server.decoding import (
     BadRequest,
     cached,
     checked_choice,
-    decoded_request,
     distinct,
     last_reply,
     offered_tool,
     read_part,
+    request_decoder,
     sampling,
     schema_of,
 )
-from stages.wire.server.errors import RequestError, WireAnswer, error_answer
+from stages.wire.server.errors import RequestError
 from stages.wire.server.request import ClientChoice, Foreign, OfferedTool, ServerRequest, TextFormat, Thinking
 from stages.wire.server.streams import (
     Block,
@@ -50,7 +50,7 @@ from stages.wire.valid import call_as_text, is_object, paragraphs
 # is known only to the model that was trained on them, so forge does not model them.
 
 
-class SentTool(Struct):
+class _SentTool(Struct):
     """A tool of any type; the client's own have no type, or `custom`."""
 
     type: str | None = None
@@ -60,7 +60,7 @@ class SentTool(Struct):
     defer_loading: bool | None = None
 
 
-class SentChoice(Struct):
+class _SentChoice(Struct):
     """Which calls may be made, and whether several at once."""
 
     type: str
@@ -68,10 +68,10 @@ class SentChoice(Struct):
     disable_parallel_tool_use: bool | None = None
 
 
-_tools = msgspec.json.Decoder(list[SentTool] | None)
+_tools = msgspec.json.Decoder(list[_SentTool] | None)
 
 
-def decode_tools(tools: Raw, referenced: Container[str]) -> tuple[tuple[OfferedTool, ...], tuple[Foreign, ...]]:
+def _decode_tools(tools: Raw, referenced: Container[str]) -> tuple[tuple[OfferedTool, ...], tuple[Foreign, ...]]:
     """The tools that the client runs, and those of other types."""
     known, deferred, foreign = _decoded_tools(tools)
     if not deferred:
@@ -95,20 +95,20 @@ def _decoded_tools(tools: bytes) -> tuple[tuple[OfferedTool, ...], frozenset[str
     return distinct(known), deferred, tuple(foreign)
 
 
-def decode_choice(choice: SentChoice | None) -> ClientChoice:
+def _decode_choice(choice: _SentChoice | None) -> ClientChoice:
     """Which calls are allowed or required. BadRequest for an unknown type."""
     match choice:
-        case None | SentChoice(type="auto"):
+        case None | _SentChoice(type="auto"):
             return ClientChoice()
-        case SentChoice(type="none"):
+        case _SentChoice(type="none"):
             return ClientChoice(mode="none")
-        case SentChoice(type="any"):
+        case _SentChoice(type="any"):
             return ClientChoice(mode="required")
-        case SentChoice(type="tool", name=str() as name):
+        case _SentChoice(type="tool", name=str() as name):
             return ClientChoice(mode="required", tools=(name,))
-        case SentChoice(type="tool"):
+        case _SentChoice(type="tool"):
             raise BadRequest("field required", "tool_choice.name")
-        case SentChoice(type=kind):
+        case _SentChoice(type=kind):
             raise BadRequest(f"must be auto, any, tool or none, not {kind[:50]!r}", "tool_choice.type")
 
 
@@ -118,7 +118,7 @@ def decode_choice(choice: SentChoice | None) -> ClientChoice:
 # API wants it back. A system message may appear anywhere.
 
 
-class SentBlock(AnswerBlock, kw_only=True):
+class _SentBlock(AnswerBlock, kw_only=True):
     """A block of any type: of a reply, or a result."""
 
     type: str
@@ -128,11 +128,9 @@ class SentBlock(AnswerBlock, kw_only=True):
     is_error: bool | None = None
 
 
-class SentMessage(Struct):
-    """A message of any role."""
-
+class _SentMessage(Struct):
     role: str
-    content: str | list[SentBlock]
+    content: str | list[_SentBlock]
 
 
 class _Part(Struct):
@@ -148,17 +146,16 @@ class _Redacted(Struct, tag="redacted_thinking"):
 _parts = msgspec.json.Decoder(str | list[_Part] | None)
 
 
-class Reference(Struct, frozen=True, kw_only=True):
+class _Reference(Struct, frozen=True, kw_only=True):
     """A deferred tool that a result makes available."""
 
     tool: str
 
 
-ReadMessage = Message | Foreign | Reference
-"""What is read from a message."""
+_Read = Message | Foreign | _Reference
 
 
-def decode_history(messages: Sequence[SentMessage]) -> Iterator[ReadMessage]:
+def _decode_history(messages: Sequence[_SentMessage]) -> Iterator[_Read]:
     """The messages, the parts that forge does not model, and the tools that results refer to.
 
     BadRequest for an unknown role, and for blocks without a required field. A backend of another protocol refuses a
@@ -169,7 +166,8 @@ def decode_history(messages: Sequence[SentMessage]) -> Iterator[ReadMessage]:
     turn = 0
     for number, message in enumerate(messages):
         at = f"messages[{number}]"
-        blocks = [SentBlock(type="text", text=message.content)] if isinstance(message.content, str) else message.content
+        content = message.content
+        blocks = [_SentBlock(type="text", text=content)] if isinstance(content, str) else content
         match message.role:
             case "user":
                 yield from _user(blocks, f"{at}.content", turn, names, fresh=number > last)
@@ -182,7 +180,7 @@ def decode_history(messages: Sequence[SentMessage]) -> Iterator[ReadMessage]:
                 raise BadRequest(f"must be user, assistant or system, not {message.role[:50]!r}", f"{at}.role")
 
 
-def _blocks_text(blocks: Sequence[SentBlock], at: str) -> str:
+def _blocks_text(blocks: Sequence[_SentBlock], at: str) -> str:
     """The text of a system prompt. BadRequest for blocks of another type."""
     for number, block in enumerate(blocks):
         if block.type != "text":
@@ -190,15 +188,13 @@ def _blocks_text(blocks: Sequence[SentBlock], at: str) -> str:
     return paragraphs(_text(block, f"{at}[{number}]") for number, block in enumerate(blocks))
 
 
-def _text(block: SentBlock, at: str) -> str:
+def _text(block: _SentBlock, at: str) -> str:
     if block.text is None:
         raise BadRequest("field required", f"{at}.text")
     return block.text
 
 
-def _user(
-    blocks: Sequence[SentBlock], at: str, turn: int, names: dict[str, str], *, fresh: bool
-) -> Iterator[ReadMessage]:
+def _user(blocks: Sequence[_SentBlock], at: str, turn: int, names: dict[str, str], *, fresh: bool) -> Iterator[_Read]:
     """The results first, whatever precedes them: they answer the reply before this message."""
     said: list[str] = []
     for number, block in enumerate(blocks):
@@ -215,7 +211,7 @@ def _user(
         yield User(text=paragraphs(said), turn=turn)
 
 
-def _result(block: SentBlock, at: str, turn: int, names: dict[str, str]) -> Iterator[ReadMessage]:
+def _result(block: _SentBlock, at: str, turn: int, names: dict[str, str]) -> Iterator[_Read]:
     content = read_part(_parts, block.content, f"{at}.content")
     said = [content] if isinstance(content, str) else []
     for number, part in enumerate(content or () if not isinstance(content, str) else ()):
@@ -223,7 +219,7 @@ def _result(block: SentBlock, at: str, turn: int, names: dict[str, str]) -> Iter
             said.append(part.text or "")
         elif part.type == "tool_reference" and part.tool_name:
             said.append(f"The tool {part.tool_name} can be called now.")
-            yield Reference(tool=part.tool_name)
+            yield _Reference(tool=part.tool_name)
         else:
             said.append(f"[{part.type[:50]} left out]")
             yield Foreign(at=f"{at}.content[{number}]", kind=part.type[:50], fate="noted")
@@ -232,7 +228,7 @@ def _result(block: SentBlock, at: str, turn: int, names: dict[str, str]) -> Iter
     yield Tool(call_id=answered, name=names.get(answered, ""), text="\n".join(said), status=status, turn=turn)
 
 
-def _assistant(blocks: Sequence[SentBlock], at: str, turn: int, names: dict[str, str]) -> Iterator[ReadMessage]:
+def _assistant(blocks: Sequence[_SentBlock], at: str, turn: int, names: dict[str, str]) -> Iterator[_Read]:
     said: list[str] = []
     thought: list[str] = []
     sealed: list[bytes] = []
@@ -262,7 +258,7 @@ def _assistant(blocks: Sequence[SentBlock], at: str, turn: int, names: dict[str,
     )
 
 
-def _call(block: SentBlock, at: str) -> ToolCall:
+def _call(block: _SentBlock, at: str) -> ToolCall:
     if not block.name:
         raise BadRequest("field required", f"{at}.name")
     return ToolCall(id=block.id or "", name=block.name, arguments=arguments_text(block.input) or "{}")
@@ -288,11 +284,6 @@ def error_object(error: RequestError) -> dict[str, object]:
     return {"type": "error", "error": said}
 
 
-def encode_error(error: RequestError) -> WireAnswer:
-    """The error as a whole answer."""
-    return error_answer(error, error_object(error))
-
-
 # Requests of Anthropic's API, read as a server: https://platform.claude.com/docs/en/api/messages.
 #
 # Only text is modelled; `stages.wire.server.request` explains what happens to pictures, documents and the API's own
@@ -315,11 +306,11 @@ class _OutputConfig(Struct):
 
 class _Request(Struct):
     model: str
-    messages: list[SentMessage]
+    messages: list[_SentMessage]
     max_tokens: int | None = None
-    system: str | list[SentBlock] | None = None
+    system: str | list[_SentBlock] | None = None
     tools: Raw = Raw(b"null")
-    tool_choice: SentChoice | None = None
+    tool_choice: _SentChoice | None = None
     stream: bool | None = None
     temperature: float | None = None
     top_p: float | None = None
@@ -330,19 +321,6 @@ class _Request(Struct):
     output_format: _Format | None = None
     thread: Raw = Raw(b"null")
     mcp_servers: list[Raw] | None = None
-
-
-_request = msgspec.json.Decoder(_Request)
-
-
-def decode_request(body: bytes) -> ServerRequest | RequestError:
-    """The client's request; a RequestError names the wrong field and what it must be."""
-    return decoded_request(_request, body, _served_with_limit)
-
-
-def decode_count_request(body: bytes) -> ServerRequest | RequestError:
-    """The prompt whose tokens are to be counted: a request without `max_tokens`."""
-    return decoded_request(_request, body, _served)
 
 
 def _served_with_limit(asked: _Request, body: bytes) -> ServerRequest:
@@ -357,10 +335,12 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
         raise BadRequest(said, "thread", code=_THREAD)
     if not asked.messages:
         raise BadRequest("must have at least one message", "messages")
-    found = [*_system(asked.system), *decode_history(asked.messages)]
-    tools, other = decode_tools(asked.tools, {each.tool for each in found if isinstance(each, Reference)})
+    system = _blocks_text(asked.system, "system") if isinstance(asked.system, list) else asked.system
+    found = [*([System(text=system)] if system else ()), *_decode_history(asked.messages)]
+    tools, other = _decode_tools(asked.tools, {each.tool for each in found if isinstance(each, _Reference)})
     choice = asked.tool_choice
     config = asked.output_config or _OutputConfig()
+    wanted = None if asked.thinking is None else asked.thinking.type != "disabled"
     hosted = (Foreign(at="mcp_servers", kind="tools of another server", fate="dropped"),) if asked.mcp_servers else ()
     return ServerRequest(
         protocol="messages",
@@ -368,28 +348,22 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
         model=asked.model,
         history=tuple(each for each in found if isinstance(each, System | User | Assistant | Tool)),
         tools=tools,
-        choice=checked_choice(decode_choice(choice), tools),
+        choice=checked_choice(_decode_choice(choice), tools),
         parallel=not (choice and choice.disable_parallel_tool_use),
         sampling=sampling(asked, {"stop": "stop_sequences"}),
         stream=bool(asked.stream),
         usage_in_stream=True,
         format=_format(config.format, "output_config.format") or _format(asked.output_format, "output_format"),
-        thinking=_thinking(asked.thinking, config.effort),
+        thinking=Thinking(wanted=wanted, effort=config.effort or ""),
         foreign=(*(each for each in found if isinstance(each, Foreign)), *other, *hosted),
     )
 
 
-def _thinking(given: _Thinking | None, effort: str | None) -> Thinking:
-    if given is None:
-        return Thinking(effort=effort or "")
-    return Thinking(wanted=given.type != "disabled", effort=effort or "")
+decode_request = request_decoder(_Request, _served_with_limit)
+"""The client's request; a RequestError names the wrong field and what it must be."""
 
-
-def _system(given: str | list[SentBlock] | None) -> Iterator[System]:
-    """The system prompt, from a text or a list of blocks."""
-    text = _blocks_text(given, "system") if isinstance(given, list) else given
-    if text:
-        yield System(text=text)
+decode_count_request = request_decoder(_Request, _served)
+"""The prompt whose tokens are to be counted: a request without `max_tokens`."""
 
 
 def _format(given: _Format | None, at: str) -> TextFormat | None:
@@ -416,7 +390,7 @@ def encode_reply(reply: Reply, envelope: Envelope) -> bytes:
     usage = reply.usage or Usage(prompt=envelope.prompt_tokens)
     sound = [is_object(call.arguments or "{}") for call in reply.calls]
     said = {**_message_object(envelope), "content": _content(reply, sound, envelope)}
-    ended = {"stop_reason": _stop_of(reply.finish, called=any(sound)), "usage": usage_object(usage)}
+    ended = {"stop_reason": _stop_of(reply.finish, called=any(sound)), "usage": _usage_object(usage)}
     return msgspec.json.encode({**said, **ended})
 
 
@@ -450,7 +424,7 @@ def _stop_of(finish: str, *, called: bool) -> str:
     return _STOPS.get(finish, "tool_use" if called else "end_turn")
 
 
-def usage_object(usage: Usage) -> dict[str, object]:
+def _usage_object(usage: Usage) -> dict[str, object]:
     """Token counts in the API's form, where cache reads are not part of the input."""
     return {
         "input_tokens": max(0, usage.prompt - usage.cached),
@@ -520,16 +494,13 @@ _KINDS: dict[str, BlockKind] = {"text": "text", "thinking": "reasoning", "tool_u
 # API accepts no other.
 
 
-class MessageEvents(Events, frozen=True, kw_only=True):
-    """A stream of named events. Make it with `message_events`."""
-
+class _MessageEvents(Events, frozen=True, kw_only=True):
     open: int = -1
     """The number of the open block that is passed on; -1: none."""
     stopped: bool = False
     """Whether a stop reason was passed on."""
 
     def advance(self, piece: Piece) -> tuple[Self, bytes]:
-        """The events for the next piece."""
         if not (isinstance(piece, ReasoningDelta) and piece.sealed) or self.blocks.holding:
             return super().advance(piece)
         events, opening = self.begin()
@@ -545,18 +516,15 @@ class MessageEvents(Events, frozen=True, kw_only=True):
         return event(error_object(error), "error")
 
     def opening(self) -> tuple[Self, bytes]:
-        """The events before the first block."""
-        usage = usage_object(Usage(prompt=self.envelope.prompt_tokens))
+        usage = _usage_object(Usage(prompt=self.envelope.prompt_tokens))
         return self, _event("message_start", message={**_message_object(self.envelope), "usage": usage})
 
     def block(self, written: BlockEvent) -> tuple[Self, bytes]:
-        """The events for a change to a block."""
         return self, _block_event(written)
 
     def ending(self, ended: Ended) -> tuple[Self, bytes]:
-        """The events after the last block."""
         reason = {"stop_reason": _stop_of(ended.finish, called=bool(self.blocks.calls)), "stop_sequence": None}
-        usage = usage_object(ended.usage or Usage(prompt=self.envelope.prompt_tokens))
+        usage = _usage_object(ended.usage or Usage(prompt=self.envelope.prompt_tokens))
         return self, _event("message_delta", delta=reason, usage=usage) + _event("message_stop")
 
     def after(self, payload: bytes, name: bytes, /) -> Self | None:
@@ -606,9 +574,9 @@ class MessageEvents(Events, frozen=True, kw_only=True):
         return tuple(call.id for call in calls) if whole else None
 
 
-def message_events(envelope: Envelope) -> MessageEvents:
+def message_events(envelope: Envelope) -> Events:
     """A stream before its first event."""
-    return MessageEvents(envelope=envelope, blocks=Blocks(ids=CallIds(envelope=envelope, prefix="toolu")))
+    return _MessageEvents(envelope=envelope, blocks=Blocks(ids=CallIds(envelope=envelope, prefix="toolu")))
 
 
 def _event(name: str, **fields: object) -> bytes:

@@ -1,14 +1,14 @@
 """Ollama's chat, as a client: requests written, answers read whole and as streams."""
 
 from collections.abc import Iterable, Mapping
-from typing import Self, TypeVar, assert_never
+from typing import Self, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from stages.effect import Fault, Reply, Usage
-from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
+from stages.message import Assistant, History, Message, System, Tool
 from stages.repair.decoding import decode
 from stages.wire.deltas import (
     CallDelta,
@@ -22,7 +22,7 @@ from stages.wire.deltas import (
     decoded_reply,
 )
 from stages.wire.faults import CALLS_LIMIT, Answer, malformed, reported_fault, too_many_calls_fault
-from stages.wire.openai.chat import arguments_text
+from stages.wire.openai.chat import WireMessage, arguments_text, encode_message
 from stages.wire.sampling import Sampling, head, options
 from stages.wire.valid import paragraphs, valid_history
 
@@ -39,13 +39,6 @@ class _WireFunction(Struct, frozen=True, kw_only=True, gc=False):
 
 class _WireCall(Struct, frozen=True, kw_only=True, gc=False):
     function: _WireFunction
-
-
-class _WireMessage(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    role: str
-    content: str
-    tool_calls: tuple[_WireCall, ...] = ()
-    tool_name: str = ""
 
 
 OPTION_NAMES = {"max_tokens": "num_predict"}
@@ -67,29 +60,23 @@ def request_head(
     return head({"model": model, "options": asked}, {}, {"stream": False, **further})
 
 
-def encode_history(history: History) -> tuple[_WireMessage, ...]:
+def encode_history(history: History) -> tuple[WireMessage, ...]:
     """The messages of a request; system prompts become one message, damaged calls are repaired or turned into text."""
     texts = [message.text for message in history if isinstance(message, System)]
-    system = (_WireMessage(role="system", content=paragraphs(texts)),) if texts else ()
+    system = (WireMessage(role="system", content=paragraphs(texts)),) if texts else ()
     return system + tuple(_message(message) for message in valid_history(history) if not isinstance(message, System))
 
 
-def _message(message: Message) -> _WireMessage:
+def _message(message: Message) -> WireMessage:
     match message:
-        case System(text=text):
-            return _WireMessage(role="system", content=text)
-        case User(text=text):
-            return _WireMessage(role="user", content=text)
         case Assistant(text=text, calls=calls):
-            return _WireMessage(role="assistant", content=text, tool_calls=tuple(map(_call, calls)))
+            functions = (_WireFunction(name=call.name, arguments=Raw(call.arguments.encode())) for call in calls)
+            made = tuple(_WireCall(function=function) for function in functions)
+            return WireMessage(role="assistant", content=text, tool_calls=made)
         case Tool(name=name, text=text):
-            return _WireMessage(role="tool", content=text, tool_name=name)
+            return WireMessage(role="tool", content=text, tool_name=name)
         case _:
-            assert_never(message)
-
-
-def _call(call: ToolCall) -> _WireCall:
-    return _WireCall(function=_WireFunction(name=call.name, arguments=Raw(call.arguments.encode())))
+            return encode_message(message)
 
 
 class _Function(Struct):
@@ -101,23 +88,23 @@ class _Call(Struct):
     function: _Function | None = None
 
 
-class AnswerMessage(Struct):
+class _Message(Struct):
     content: str | None = None
     thinking: str | None = None
     tool_calls: list[_Call] | None = None
 
 
-class OllamaAnswer(Answer):
+class _Answer(Answer):
     """An answer, or a line of a streamed one."""
 
-    message: AnswerMessage | None = None
+    message: _Message | None = None
     done_reason: str | None = None
     done: bool = False
     prompt_eval_count: int | None = None
     eval_count: int | None = None
 
 
-_answer = msgspec.json.Decoder(OllamaAnswer)
+_answer = msgspec.json.Decoder(_Answer)
 
 
 def decode_reply(body: bytes) -> Reply | Fault:
@@ -125,13 +112,13 @@ def decode_reply(body: bytes) -> Reply | Fault:
     return decoded_reply(_answer, body, "one of /api/chat", _pieces_of)
 
 
-def _pieces_of(answer: OllamaAnswer, body: bytes) -> StreamRead:
+def _pieces_of(answer: _Answer, body: bytes) -> StreamRead:
     if answer.message is None:
         return (malformed("the server's answer has no message", body),)
     return (*_grown(OllamaStream(), answer.message)[1], _ended(answer))
 
 
-def usage_of(answer: OllamaAnswer) -> Usage | None:
+def _usage_of(answer: _Answer) -> Usage | None:
     """Token counts; Ollama omits zero counts, and both if it did not run the model."""
     if answer.prompt_eval_count is None and answer.eval_count is None:
         return None
@@ -162,11 +149,11 @@ class OllamaStream(Decoder, frozen=True, kw_only=True):
 _S = TypeVar("_S", bound=OllamaStream)
 
 
-def _ended(answer: OllamaAnswer) -> Ended:
-    return Ended(finish=answer.done_reason or "stop", usage=usage_of(answer))
+def _ended(answer: _Answer) -> Ended:
+    return Ended(finish=answer.done_reason or "stop", usage=_usage_of(answer))
 
 
-def _grown(stream: _S, message: AnswerMessage) -> tuple[_S, StreamRead]:
+def _grown(stream: _S, message: _Message) -> tuple[_S, StreamRead]:
     pieces: list[Piece] = []
     if message.thinking:
         pieces.append(ReasoningDelta(text=message.thinking))

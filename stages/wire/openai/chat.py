@@ -46,25 +46,28 @@ class _WireCall(Struct, frozen=True, kw_only=True):
 
 
 class WireMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A message of a request; Ollama's calls have another form, and its results a `tool_name` instead of an id."""
+
     role: str
     content: str
-    tool_calls: tuple[_WireCall, ...] = ()
+    tool_calls: tuple[Struct, ...] = ()
     tool_call_id: str = ""
+    tool_name: str = ""
 
 
-class WireSpec(Struct, frozen=True, kw_only=True):
+class _WireSpec(Struct, frozen=True, kw_only=True):
     name: str
     description: str
     parameters: Raw
     strict: bool | UnsetType = UNSET
 
 
-class WireTool(Struct, frozen=True, kw_only=True):
+class _WireTool(Struct, frozen=True, kw_only=True):
     type: str = "function"
-    function: WireSpec
+    function: _WireSpec
 
 
-def _encode_message(message: Message) -> WireMessage:
+def encode_message(message: Message) -> WireMessage:
     """One message in the protocol's form; its kind and turn are dropped."""
     match message:
         case Tool():
@@ -85,13 +88,16 @@ def _encode_message(message: Message) -> WireMessage:
 
 def encode_history(history: History) -> tuple[WireMessage, ...]:
     """The messages of a request, including native tool calls."""
-    return tuple(map(_encode_message, history))
+    return tuple(map(encode_message, history))
 
 
 def encode_tools(tools: tuple[ToolSpec, ...]) -> Raw:
     """The `tools` of a request, in declared order; made once per workflow."""
-    specs = (WireSpec(name=t.name, description=t.description, parameters=t.parameters) for t in tools)
-    return Raw(msgspec.json.encode([WireTool(function=spec) for spec in specs]))
+    return Raw(msgspec.json.encode([_WireTool(function=_spec(tool)) for tool in tools]))
+
+
+def _spec(tool: ToolSpec) -> _WireSpec:
+    return _WireSpec(name=tool.name, description=tool.description, parameters=tool.parameters)
 
 
 _encode = msgspec.json.Encoder().encode
@@ -119,14 +125,9 @@ def _encoded(message: Struct) -> bytes:
 
 def encode_strict_tools(tools: tuple[ToolSpec, ...]) -> Raw:
     """The `tools` of a request, each strict if its schema allows it; `strict_refusals` lists the others."""
-    return Raw(msgspec.json.encode([WireTool(function=_spec(tool)) for tool in tools]))
-
-
-def _spec(tool: ToolSpec) -> WireSpec:
-    projected = project(tool.parameters, "openai-strict")
-    if projected.refused:
-        return WireSpec(name=tool.name, description=tool.description, parameters=tool.parameters)
-    return WireSpec(name=tool.name, description=tool.description, parameters=projected.schema, strict=True)
+    projected = [(tool, project(tool.parameters, "openai-strict")) for tool in tools]
+    specs = (_spec(t) if p.refused else replace(_spec(t), parameters=p.schema, strict=True) for t, p in projected)
+    return Raw(msgspec.json.encode([_WireTool(function=spec) for spec in specs]))
 
 
 def strict_refusals(tools: tuple[ToolSpec, ...]) -> tuple[str, ...]:
@@ -165,7 +166,7 @@ class _Logprobs(Struct):
 _logprobs = msgspec.json.Decoder(_Logprobs | None)
 
 
-def token_probabilities(
+def _token_probabilities(
     given: Raw, before: tuple[TokenProbability, ...] | None = ()
 ) -> tuple[TokenProbability, ...] | None:
     """The tokens of the field `logprobs`, appended to `before`; None if the field has another form, or too many tokens.
@@ -179,12 +180,8 @@ def token_probabilities(
     content = (found.content if found else None) or []
     if len(before) + len(content) > TOKENS_LIMIT:
         return None
-    return (*before, *(_kept(token) for token in content))
-
-
-def _kept(token: _Token) -> TokenProbability:
-    others = ((other.token, other.logprob) for other in token.top_logprobs or ())
-    return token_probability(token.token, token.logprob, others)
+    kept = ((one, ((other.token, other.logprob) for other in one.top_logprobs or ())) for one in content)
+    return (*before, *(token_probability(one.token, one.logprob, others) for one, others in kept))
 
 
 # Answers of chat completions: a whole reply and its token counts.
@@ -224,9 +221,7 @@ class _Details(Struct):
     cached_tokens: int | None = None
 
 
-class OpenAIUsage(Struct):
-    """Token counts in the protocol's form."""
-
+class _Usage(Struct):
     prompt_tokens: int = 0
     completion_tokens: int = 0
     prompt_tokens_details: _Details | None = None
@@ -236,7 +231,7 @@ class _Answer(Answer):
     """A whole answer, or a chunk of a streamed one."""
 
     choices: list[_Choice] | None = None
-    usage: OpenAIUsage | None = None
+    usage: _Usage | None = None
     object: str | None = None
 
 
@@ -257,7 +252,7 @@ def _pieces_of(answer: _Answer, body: bytes) -> StreamRead:
         return (malformed("the server's answer has no message", body),)
     for number, call in enumerate(choice.message.tool_calls or ()):
         call.index = number  # servers number calls only in streams
-    stream, pieces = _grown(OpenAIStream(usage=usage_of(answer.usage)), choice, choice.message)
+    stream, pieces = _grown(OpenAIStream(usage=_usage_of(answer.usage)), choice, choice.message)
     return (*pieces, _ended(stream))
 
 
@@ -269,7 +264,7 @@ def arguments_text(raw: Raw) -> str:
     return "" if given == b"null" else given.decode(errors="replace")
 
 
-def usage_of(usage: OpenAIUsage | None) -> Usage | None:
+def _usage_of(usage: _Usage | None) -> Usage | None:
     """Token counts; None if the server reports none."""
     if usage is None:
         return None
@@ -308,7 +303,7 @@ class OpenAIStream(Decoder, frozen=True, kw_only=True):
         chunk = decode(_answer, payload)
         if bytes(chunk.error) != b"null" or chunk.object == "error":
             return self, (reported_fault(Raw(payload) if chunk.object == "error" else chunk.error),)
-        after = replace(self, usage=usage_of(chunk.usage)) if chunk.usage else self
+        after = replace(self, usage=_usage_of(chunk.usage)) if chunk.usage else self
         choice = next((choice for choice in chunk.choices or () if choice.index == 0), None)
         return (after, ()) if choice is None else _grown(after, choice, choice.delta or _Message())
 
@@ -328,7 +323,7 @@ def _grown(stream: _S, choice: _Choice, delta: _Message) -> tuple[_S, StreamRead
     if choice.finish_reason:
         stream = replace(stream, finish_reason=choice.finish_reason)
     if bytes(choice.logprobs) != b"null":
-        stream = replace(stream, tokens=token_probabilities(choice.logprobs, stream.tokens))
+        stream = replace(stream, tokens=_token_probabilities(choice.logprobs, stream.tokens))
     pieces: list[Piece | Fault] = []
     if thought := delta.reasoning_content or delta.reasoning:
         pieces.append(ReasoningDelta(text=thought))

@@ -15,17 +15,17 @@ from stages.wire.server.decoding import (
     MessagePart,
     cached,
     checked_choice,
-    decoded_request,
     distinct,
     last_reply,
     offered_tool,
     openai_format,
     read_part,
+    request_decoder,
     sampling,
     texts_of,
     worded_choice,
 )
-from stages.wire.server.errors import RequestError, WireAnswer, error_answer
+from stages.wire.server.errors import RequestError
 from stages.wire.server.request import (
     ClientChoice,
     Foreign,
@@ -71,9 +71,7 @@ class _Named(Struct):
     name: str
 
 
-class SentName(Struct):
-    """A tool by its name."""
-
+class _SentName(Struct):
     type: str = "function"
     function: _Named | None = None
     custom: _Named | None = None
@@ -81,10 +79,10 @@ class SentName(Struct):
 
 class _Allowed(Struct):
     mode: str = "auto"
-    tools: list[SentName] = []
+    tools: list[_SentName] = []
 
 
-class SentChoice(SentName):
+class _SentChoice(_SentName):
     """A tool by its name, or a list of allowed tools."""
 
     allowed_tools: _Allowed | None = None
@@ -94,7 +92,7 @@ _tools = msgspec.json.Decoder(list[SentTool] | None)
 
 
 @cached
-def decode_tools(tools: bytes) -> tuple[tuple[OfferedTool, ...], tuple[Foreign, ...]]:
+def _decode_tools(tools: bytes) -> tuple[tuple[OfferedTool, ...], tuple[Foreign, ...]]:
     """The tools that the client runs, and those of other kinds, which another server would run."""
     known: list[OfferedTool] = []
     foreign: list[Foreign] = []
@@ -111,21 +109,21 @@ def decode_tools(tools: bytes) -> tuple[tuple[OfferedTool, ...], tuple[Foreign, 
     return distinct(known), tuple(foreign)
 
 
-def decode_choice(choice: str | SentChoice | None) -> ClientChoice:
+def _decode_choice(choice: str | _SentChoice | None) -> ClientChoice:
     """Which calls are allowed or required. BadRequest for an unknown word or kind of choice."""
     match choice:
         case None | str():
             return worded_choice(choice)
-        case SentChoice(allowed_tools=_Allowed() as allowed):
+        case _SentChoice(allowed_tools=_Allowed() as allowed):
             if allowed.mode not in ("auto", "required"):
                 raise BadRequest("must be auto or required", "tool_choice.allowed_tools.mode")
             names = tuple(map(_name, allowed.tools))
             return ClientChoice(mode="required" if allowed.mode == "required" else "auto", tools=names)
-        case SentChoice():
+        case _SentChoice():
             return ClientChoice(mode="required", tools=(_name(choice),))
 
 
-def _name(choice: SentName) -> str:
+def _name(choice: _SentName) -> str:
     named = choice.function or choice.custom
     if named is None:
         raise BadRequest("must name a function", "tool_choice")
@@ -156,7 +154,7 @@ class _Call(Struct):
     custom: _Custom | None = None
 
 
-class SentMessage(Struct):
+class _SentMessage(Struct):
     """A message of any role. The name of the reasoning field depends on the server."""
 
     role: str
@@ -174,7 +172,7 @@ _TEXTS = frozenset({"text", "refusal"})
 _ROLES = "system, developer, user, assistant, tool"
 
 
-def decode_history(messages: Sequence[SentMessage]) -> tuple[History, tuple[Foreign, ...]]:
+def _decode_history(messages: Sequence[_SentMessage]) -> tuple[History, tuple[Foreign, ...]]:
     """The history, and the parts that are not text. BadRequest for an unknown role."""
     last = last_reply(messages, lambda message: message.role == "assistant")
     names: dict[str, str] = {}
@@ -192,7 +190,7 @@ def decode_history(messages: Sequence[SentMessage]) -> tuple[History, tuple[Fore
     return tuple(history), tuple(foreign)
 
 
-def _message(message: SentMessage, text: str, turn: int, names: dict[str, str], number: int) -> Message:
+def _message(message: _SentMessage, text: str, turn: int, names: dict[str, str], number: int) -> Message:
     """One message. `names` collects the called tools by call id, because results do not name them."""
     match message.role:
         case "system" | "developer":
@@ -213,7 +211,7 @@ def _message(message: SentMessage, text: str, turn: int, names: dict[str, str], 
             raise BadRequest(f"must be one of {_ROLES}, not {message.role[:50]!r}", f"messages[{number}].role")
 
 
-def _calls(message: SentMessage, place: int) -> tuple[ToolCall, ...]:
+def _calls(message: _SentMessage, place: int) -> tuple[ToolCall, ...]:
     calls: list[ToolCall] = []
     for number, call in enumerate(message.tool_calls or ()):
         if call.function is not None:
@@ -256,10 +254,10 @@ class _StreamOptions(Struct):
 
 
 class _Request(Struct):
-    messages: list[SentMessage]
+    messages: list[_SentMessage]
     model: str
     tools: Raw = Raw(b"null")
-    tool_choice: str | SentChoice | None = None
+    tool_choice: str | _SentChoice | None = None
     parallel_tool_calls: bool | None = None
     functions: list[Raw] | None = None
     stream: bool | None = None
@@ -281,21 +279,13 @@ class _Request(Struct):
     reasoning_effort: str | None = None
 
 
-_request = msgspec.json.Decoder(_Request)
-
-
-def decode_request(body: bytes) -> ServerRequest | RequestError:
-    """The client's request; a RequestError names the wrong field and what it must be."""
-    return decoded_request(_request, body, _served)
-
-
 def _served(asked: _Request, body: bytes) -> ServerRequest:
     if not asked.messages:
         raise BadRequest("must have at least one message", "messages")
     if asked.n is not None and asked.n < 1:
         raise BadRequest("must be at least 1", "n")
-    history, foreign = decode_history(asked.messages)
-    tools, other = decode_tools(asked.tools)
+    history, foreign = _decode_history(asked.messages)
+    tools, other = _decode_tools(asked.tools)
     newer = {} if asked.max_completion_tokens is None else {"max_tokens": "max_completion_tokens"}
     return ServerRequest(
         protocol="chat",
@@ -303,7 +293,7 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
         model=asked.model,
         history=history,
         tools=tools,
-        choice=checked_choice(decode_choice(asked.tool_choice), tools),
+        choice=checked_choice(_decode_choice(asked.tool_choice), tools),
         parallel=asked.parallel_tool_calls is not False,
         sampling=sampling(asked, newer),
         stream=bool(asked.stream),
@@ -314,6 +304,10 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
         logprobs=bool(asked.logprobs),
         foreign=(*foreign, *other, *_untold(asked)),
     )
+
+
+decode_request = request_decoder(_Request, _served)
+"""The client's request; a RequestError names the wrong field and what it must be."""
 
 
 def _format(given: _Format | None) -> TextFormat | None:
@@ -345,7 +339,7 @@ _FINISHES = frozenset({"stop", "length", "tool_calls", "content_filter"})
 def encode_reply(reply: Reply, envelope: Envelope) -> bytes:
     """The reply as the body of an answer. This protocol has no place for `sealed`."""
     choice = {"index": 0, "message": _reply_message(reply, envelope), "logprobs": None}
-    finish = finish_of(reply.finish, called=bool(reply.calls))
+    finish = _finish_of(reply.finish, called=bool(reply.calls))
     completion = {
         "id": envelope.id,
         "object": "chat.completion",
@@ -353,7 +347,7 @@ def encode_reply(reply: Reply, envelope: Envelope) -> bytes:
         "model": envelope.model_name,
         "choices": [{**choice, "finish_reason": finish}],
     }
-    return msgspec.json.encode({**completion, **({"usage": usage_object(reply.usage)} if reply.usage else {})})
+    return msgspec.json.encode({**completion, **({"usage": _usage_object(reply.usage)} if reply.usage else {})})
 
 
 def _reply_message(reply: Reply, envelope: Envelope) -> dict[str, object]:
@@ -373,14 +367,14 @@ def _call_object(call: RawCall, call_id: str, custom: frozenset[str]) -> dict[st
     return {"id": call_id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
 
 
-def finish_of(finish: str, *, called: bool) -> str:
+def _finish_of(finish: str, *, called: bool) -> str:
     """The finish reason in this protocol: clients look for calls if it is `tool_calls`."""
     if called and finish not in ("length", "content_filter"):
         return "tool_calls"
     return finish if finish in _FINISHES else "stop"
 
 
-def usage_object(usage: Usage) -> dict[str, object]:
+def _usage_object(usage: Usage) -> dict[str, object]:
     """Token counts in the protocol's form."""
     return {
         "prompt_tokens": usage.prompt,
@@ -402,16 +396,17 @@ _TYPES = {
 """The type and the usual code of an error by status."""
 
 
-def error_object(error: RequestError) -> dict[str, object]:
-    """The error as clients read it: message, type, field and code."""
+def error_object(error: RequestError) -> dict[str, dict[str, object]]:
+    """The error as clients read it, with its outer object."""
     usual = ("server_error", None) if error.status >= 500 else ("invalid_request_error", None)
     kind, code = _TYPES.get(error.status, usual)
-    return {"message": error.message, "type": kind, "param": error.param or None, "code": error.code or code}
-
-
-def encode_error(error: RequestError) -> WireAnswer:
-    """The error as a whole answer."""
-    return error_answer(error, {"error": error_object(error)})
+    said: dict[str, object] = {
+        "message": error.message,
+        "type": kind,
+        "param": error.param or None,
+        "code": error.code or code,
+    }
+    return {"error": said}
 
 
 # Passing a server's own chat completions on to a client: which chunks and answers clients accept unchanged.
@@ -506,9 +501,7 @@ _completion = msgspec.json.Decoder(_Completion)
 _encode = msgspec.json.Encoder().encode
 
 
-class ChatEvents(Events, frozen=True, kw_only=True):
-    """A stream of chunks. Make it with `completion_events`."""
-
+class _ChatEvents(Events, frozen=True, kw_only=True):
     head: bytes
     tail: bytes
     custom: frozenset[str]
@@ -523,14 +516,12 @@ class ChatEvents(Events, frozen=True, kw_only=True):
 
     def fail(self, error: RequestError) -> bytes:
         """The error as a chunk; nothing follows it."""
-        return event({"error": error_object(error)})
+        return event(error_object(error))
 
     def opening(self) -> tuple[Self, bytes]:
-        """The events before the first block."""
         return self, self._chunk({"role": "assistant", "content": ""})
 
     def block(self, written: BlockEvent) -> tuple[Self, bytes]:
-        """The events for a change to a block."""
         return self, b"".join(map(self._chunk, self._deltas(written)))
 
     def _deltas(self, written: BlockEvent) -> Iterator[dict[str, object]]:
@@ -551,11 +542,10 @@ class ChatEvents(Events, frozen=True, kw_only=True):
                 pass
 
     def ending(self, ended: Ended) -> tuple[Self, bytes]:
-        """The events after the last block."""
-        finish = _encode(finish_of(ended.finish, called=bool(self.blocks.calls)))
+        finish = _encode(_finish_of(ended.finish, called=bool(self.blocks.calls)))
         parts = [self.head, b"{}", self.tail.replace(b"null", finish, 1)]
         if ended.usage is not None and self.envelope.request.usage_in_stream and not self.counted:
-            parts.append(event({**_frame(self.envelope), "choices": [], "usage": usage_object(ended.usage)}))
+            parts.append(event({**_frame(self.envelope), "choices": [], "usage": _usage_object(ended.usage)}))
         return self, b"".join((*parts, b"data: [DONE]\n\n"))
 
     def _chunk(self, delta: dict[str, object]) -> bytes:
@@ -618,10 +608,10 @@ def _head(envelope: Envelope) -> bytes:
     return b"data: " + _encode(_frame(envelope))[:-1] + b',"choices":[{"index":0,"delta":'
 
 
-def completion_events(envelope: Envelope) -> ChatEvents:
+def completion_events(envelope: Envelope) -> Events:
     """A stream before its first event."""
     usage = b',"usage":null' if envelope.request.usage_in_stream else b""
-    return ChatEvents(
+    return _ChatEvents(
         head=_head(envelope),
         tail=b',"finish_reason":null}]' + usage + b"}\n\n",
         envelope=envelope,

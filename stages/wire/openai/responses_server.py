@@ -17,12 +17,12 @@ from stages.wire.server.decoding import (
     BadRequest,
     MessagePart,
     checked_choice,
-    decoded_request,
     distinct,
     last_reply,
     offered_tool,
     openai_format,
     read_part,
+    request_decoder,
     sampling,
     texts_of,
     worded_choice,
@@ -59,7 +59,7 @@ from stages.wire.valid import paragraphs
 # because it is shorter; otherwise both.
 
 
-class SentTool(Struct):
+class _SentTool(Struct):
     """A tool of any type, or a namespace of tools."""
 
     type: str
@@ -69,88 +69,73 @@ class SentTool(Struct):
     tools: Raw = Raw(b"null")
 
 
-class SentName(Struct):
-    """A tool by its name."""
-
+class _SentName(Struct):
     type: str = "function"
     name: str = ""
     namespace: str | None = None
 
 
-class SentChoice(SentName):
+class _SentChoice(_SentName):
     """A tool by its name, or a list of allowed tools."""
 
     mode: str = "auto"
-    tools: list[SentName] = []
+    tools: list[_SentName] = []
 
 
-NamespacedTools = Mapping[tuple[str, str], str]
+_Names = Mapping[tuple[str, str], str]
 """The model's name for each tool, by namespace and own name."""
 
-_tools = msgspec.json.Decoder(list[SentTool])
+_tools = msgspec.json.Decoder(list[_SentTool] | None)
 
 
-def decode_tools(tools: Raw, at: str) -> Iterator[OfferedTool | Foreign]:
+def _decode_tools(tools: Raw, at: str, namespace: str = "") -> Iterator[OfferedTool | Foreign]:
     """The tools of a list, under their own names, and those that another server would run."""
-    if bytes(tools) != b"null":
-        listed = read_part(_tools, tools, at)
-        for number, tool in enumerate(listed):
-            yield from _decoded(tool, f"{at}[{number}]", "")
+    for number, tool in enumerate(read_part(_tools, tools, at) or ()):
+        here = f"{at}[{number}]"
+        match tool.type:
+            case "function" | "custom" as kind:
+                parameters = None if kind == "custom" else tool.parameters
+                yield replace(offered_tool(tool.name, tool.description, parameters, here), namespace=namespace)
+            case "namespace" if not namespace:
+                yield from _decode_tools(tool.tools, f"{here}.tools", tool.name)
+            case kind:
+                yield Foreign(at=here, kind=kind[:50], fate="dropped")
 
 
-def _decoded(tool: SentTool, at: str, namespace: str) -> Iterator[OfferedTool | Foreign]:
-    match tool.type:
-        case "function":
-            yield replace(offered_tool(tool.name, tool.description, tool.parameters, at), namespace=namespace)
-        case "custom":
-            yield replace(offered_tool(tool.name, tool.description, None, at), namespace=namespace)
-        case "namespace" if not namespace:
-            listed = read_part(_tools, tool.tools, f"{at}.tools")
-            for number, inner in enumerate(listed):
-                yield from _decoded(inner, f"{at}.tools[{number}]", tool.name)
-        case kind:
-            yield Foreign(at=at, kind=kind[:50], fate="dropped")
-
-
-def named_tools(tools: Iterable[OfferedTool]) -> tuple[OfferedTool, ...]:
+def _named(tools: Sequence[OfferedTool]) -> tuple[OfferedTool, ...]:
     """The tools under the names that the model is shown."""
-    known = tuple(tools)
-    count = Counter(tool.own_name for tool in known)
-    return distinct(replace(tool, spec=replace(tool.spec, name=_name(tool, count[tool.own_name]))) for tool in known)
+    count = Counter(tool.own_name for tool in tools)
+    named = []
+    for tool in tools:
+        shared = tool.namespace and count[tool.own_name] > 1
+        name = f"{tool.namespace.rstrip('_')}__{tool.own_name}" if shared else tool.own_name
+        named.append(replace(tool, spec=replace(tool.spec, name=name)))
+    return distinct(named)
 
 
-def _name(tool: OfferedTool, bearers: int) -> str:
-    return tool.own_name if bearers == 1 or not tool.namespace else f"{tool.namespace.rstrip('_')}__{tool.own_name}"
-
-
-def names_of(tools: Iterable[OfferedTool]) -> NamespacedTools:
-    """The model's name for each tool."""
-    return {(tool.namespace, tool.own_name): tool.spec.name for tool in tools}
-
-
-def decode_choice(choice: str | SentChoice | None, names: NamespacedTools) -> ClientChoice:
+def _decode_choice(choice: str | _SentChoice | None, names: _Names) -> ClientChoice:
     """Which calls are allowed or required. BadRequest for an unknown word, and for a tool without a name."""
     match choice:
         case None | str():
             return worded_choice(choice)
-        case SentChoice(type="allowed_tools", mode="auto" | "required" as mode, tools=allowed):
+        case _SentChoice(type="allowed_tools", mode="auto" | "required" as mode, tools=allowed):
             mine = tuple(_chosen(each, names) for each in allowed if _is_mine(each))
             # `ClientChoice.tools` without any would allow all of the client's tools.
             return ClientChoice(mode="none") if allowed and not mine else ClientChoice(mode=mode, tools=mine)
-        case SentChoice(type="allowed_tools"):
+        case _SentChoice(type="allowed_tools"):
             raise BadRequest("must be auto or required", "tool_choice.mode")
-        case SentChoice():
+        case _SentChoice():
             return (
                 ClientChoice(mode="required", tools=(_chosen(choice, names),)) if _is_mine(choice) else ClientChoice()
             )
 
 
-def _is_mine(choice: SentName) -> bool:
+def _is_mine(choice: _SentName) -> bool:
     """Whether the chosen tool is one that the client runs."""
     return choice.type in ("function", "custom")
 
 
-def _chosen(choice: SentName, names: NamespacedTools) -> str:
+def _chosen(choice: _SentName, names: _Names) -> str:
     if not choice.name:
         raise BadRequest("must have a name", "tool_choice")
     given = (choice.namespace or "", choice.name)
@@ -163,7 +148,7 @@ def _chosen(choice: SentName, names: NamespacedTools) -> str:
 # cannot be read.
 
 
-class SentItem(Struct):
+class _SentItem(Struct):
     """An item of any type; a message may have none."""
 
     type: str | None = None
@@ -193,7 +178,7 @@ _OWN_WORDS = (_REASONING, "msg_")
 can continue without them, with its calls and results."""
 
 
-def decode_history(items: Sequence[SentItem], names: NamespacedTools) -> Iterator[Message | Foreign]:
+def _decode_history(items: Sequence[_SentItem], names: _Names) -> Iterator[Message | Foreign]:
     """The messages, and the parts that forge does not model. `names` are the model's names for the tools.
 
     BadRequest for an unknown role, and for items without a required field.
@@ -233,7 +218,7 @@ def decode_history(items: Sequence[SentItem], names: NamespacedTools) -> Iterato
         yield _joined(said)
 
 
-def _is_said(item: SentItem) -> bool:
+def _is_said(item: _SentItem) -> bool:
     """Whether the item is part of a reply."""
     kind = item.type or "message"
     if kind == _REFERENCE:
@@ -243,7 +228,7 @@ def _is_said(item: SentItem) -> bool:
     )
 
 
-def _assistant(item: SentItem, at: str, names: NamespacedTools, turn: int) -> Assistant:
+def _assistant(item: _SentItem, at: str, names: _Names, turn: int) -> Assistant:
     match item.type:
         case "function_call":
             return Assistant(calls=(_call(item, at, names, arguments_text(item.arguments) or "{}"),), turn=turn)
@@ -262,7 +247,7 @@ def _assistant(item: SentItem, at: str, names: NamespacedTools, turn: int) -> As
             return Assistant(text=text, turn=turn)
 
 
-def _call(item: SentItem, at: str, names: NamespacedTools, arguments: str) -> ToolCall:
+def _call(item: _SentItem, at: str, names: _Names, arguments: str) -> ToolCall:
     if not item.name:
         raise BadRequest("field required", f"{at}.name")
     name = names.get((item.namespace or "", item.name), item.name)
@@ -279,7 +264,7 @@ def _joined(said: Sequence[Assistant]) -> Assistant:
     )
 
 
-def _message(item: SentItem, text: str, turn: int, at: str) -> System | User:
+def _message(item: _SentItem, text: str, turn: int, at: str) -> System | User:
     match item.role:
         case "user":
             return User(text=text, turn=turn)
@@ -321,10 +306,10 @@ class _Reasoning(Struct):
 
 class _Request(Struct):
     model: str
-    input: str | list[SentItem] | None = None
+    input: str | list[_SentItem] | None = None
     instructions: str | None = None
     tools: Raw = Raw(b"null")
-    tool_choice: str | SentChoice | None = None
+    tool_choice: str | _SentChoice | None = None
     parallel_tool_calls: bool | None = None
     stream: bool | None = None
     temperature: float | None = None
@@ -339,31 +324,26 @@ class _Request(Struct):
     prompt: Raw = Raw(b"null")
 
 
-_request = msgspec.json.Decoder(_Request)
-
-
-def decode_request(body: bytes) -> ServerRequest | RequestError:
-    """The client's request; a RequestError names the wrong field and what it must be."""
-    return decoded_request(_request, body, _served)
-
-
 def _served(asked: _Request, body: bytes) -> ServerRequest:
     given = asked.input if asked.input is not None else []
-    items = [SentItem(role="user", content=Raw(msgspec.json.encode(given)))] if isinstance(given, str) else given
+    items = [_SentItem(role="user", content=Raw(msgspec.json.encode(given)))] if isinstance(given, str) else given
     if not items:
         raise BadRequest("must have at least one item", "input")
-    offers = list(_offers(asked.tools, items))
-    tools = named_tools(each for each in offers if isinstance(each, OfferedTool))
-    names = names_of(tools)
+    offers = list(_decode_tools(asked.tools, "tools"))
+    for number, item in enumerate(items):
+        if item.type == "additional_tools":
+            offers += _decode_tools(item.tools, f"input[{number}].tools")
+    tools = _named([each for each in offers if isinstance(each, OfferedTool)])
+    names = {(tool.namespace, tool.own_name): tool.spec.name for tool in tools}
     instructions = [System(text=asked.instructions)] if asked.instructions else []
-    found = [*instructions, *decode_history(items, names)]
+    found = [*instructions, *_decode_history(items, names)]
     return ServerRequest(
         protocol="responses",
         body=body,
         model=asked.model,
         history=tuple(each for each in found if isinstance(each, System | User | Assistant | Tool)),
         tools=tools,
-        choice=checked_choice(decode_choice(asked.tool_choice, names), tools),
+        choice=checked_choice(_decode_choice(asked.tool_choice, names), tools),
         parallel=asked.parallel_tool_calls is not False,
         sampling=sampling(asked, {"max_tokens": "max_output_tokens"}),
         stream=bool(asked.stream),
@@ -375,12 +355,8 @@ def _served(asked: _Request, body: bytes) -> ServerRequest:
     )
 
 
-def _offers(tools: Raw, items: Sequence[SentItem]) -> Iterator[OfferedTool | Foreign]:
-    """The tools of the request, and those that its items add."""
-    yield from decode_tools(tools, "tools")
-    for number, item in enumerate(items):
-        if item.type == "additional_tools":
-            yield from decode_tools(item.tools, f"input[{number}].tools")
+decode_request = request_decoder(_Request, _served)
+"""The client's request; a RequestError names the wrong field and what it must be."""
 
 
 def _format(given: _Format | None) -> TextFormat | None:
@@ -402,10 +378,10 @@ def _untold(asked: _Request) -> Iterator[Foreign]:
     if asked.top_logprobs:
         yield Foreign(at="top_logprobs", kind="log-probabilities", fate="refused")
     match asked.tool_choice:
-        case SentChoice(type="allowed_tools", mode="required", tools=[first, *_] as allowed):
+        case _SentChoice(type="allowed_tools", mode="required", tools=[first, *_] as allowed):
             if not any(map(_is_mine, allowed)):
                 yield Foreign(at="tool_choice", kind=first.type[:50], fate="refused")
-        case SentChoice(type=kind) as choice if kind != "allowed_tools" and not _is_mine(choice):
+        case _SentChoice(type=kind) as choice if kind != "allowed_tools" and not _is_mine(choice):
             yield Foreign(at="tool_choice", kind=kind[:50], fate="refused")
         case _:
             pass
@@ -464,7 +440,7 @@ def _ended_response(
     return {**begun, "status": "incomplete", "incomplete_details": {"reason": reason}, **ended}
 
 
-def output_item(
+def _output_item(
     block: Block, envelope: Envelope, text: str, tool: OfferedTool | None = None, *, begun: bool = False
 ) -> dict[str, object]:
     """An output item with its whole text; `begun`: as announced, without text. `tool` is the called one."""
@@ -521,9 +497,7 @@ _Event = tuple[str, _Fields]
 """The type of an event, and its fields without the number."""
 
 
-class ResponseEvents(Events, frozen=True, kw_only=True):
-    """A stream of numbered events. Make it with `response_events`."""
-
+class _ResponseEvents(Events, frozen=True, kw_only=True):
     response: _Fields
     """The response in progress."""
     tools: Mapping[str, OfferedTool]
@@ -540,43 +514,40 @@ class ResponseEvents(Events, frozen=True, kw_only=True):
     def fail(self, error: RequestError) -> bytes:
         """The failed response; nothing follows it."""
         after, opening = self.begin()
-        said = error_object(error)
+        said = error_object(error)["error"]
         usual = "server_error" if error.status >= 500 else "invalid_prompt"
         failed = {"code": said["code"] or usual, "message": error.message}
         response = {**self.response, "status": "failed", "error": failed, "output": self.output}
         return opening + _numbered(after, [("response.failed", {"response": response})])[1]
 
     def opening(self) -> tuple[Self, bytes]:
-        """The events before the first block."""
         return _numbered(self, [("response.created", {"response": self.response}), _in_progress(self)])
 
     def block(self, written: BlockEvent) -> tuple[Self, bytes]:
-        """The events for a change to a block."""
         tool = self.tools.get(written.block.name)
         place = {"item_id": _item_id(written.block, self.envelope, tool), "output_index": written.block.number}
         match written:
             case BlockOpened(block=block):
-                item = output_item(block, self.envelope, "", tool, begun=True)
+                item = _output_item(block, self.envelope, "", tool, begun=True)
                 return _numbered(self, _opening(block, item, place))
             case BlockGrown(block=block, text=text):
                 is_custom = tool is not None and tool.kind == "custom"
                 return _numbered(self, () if is_custom else _growing(block, place, text))
             case BlockClosed(block=block, text=text):
-                item = output_item(block, self.envelope, text, tool)
+                item = _output_item(block, self.envelope, text, tool)
                 events = replace(self, output=(*self.output, Raw(msgspec.json.encode(item))))
                 return _numbered(events, _closing(item, place, text))
             case _:
                 assert_never(written)
 
     def ending(self, ended: Ended) -> tuple[Self, bytes]:
-        """The events after the last block."""
         response = _ended_response(self.response, ended.finish, self.output, ended.usage)
         return _numbered(self, [(f"response.{response['status']}", {"response": response})])
 
 
-def response_events(envelope: Envelope) -> ResponseEvents:
+def response_events(envelope: Envelope) -> _ResponseEvents:
     """A stream before its first event."""
-    return ResponseEvents(
+    return _ResponseEvents(
         envelope=envelope,
         blocks=Blocks(ids=CallIds(envelope=envelope, prefix="call")),
         response=_response_object(envelope),
@@ -584,7 +555,7 @@ def response_events(envelope: Envelope) -> ResponseEvents:
     )
 
 
-_E = TypeVar("_E", bound=ResponseEvents)
+_E = TypeVar("_E", bound=_ResponseEvents)
 
 
 def _numbered(events: _E, told: Iterable[_Event]) -> tuple[_E, bytes]:
@@ -595,7 +566,7 @@ def _numbered(events: _E, told: Iterable[_Event]) -> tuple[_E, bytes]:
     return replace(events, number=events.number + len(parts)), b"".join(parts)
 
 
-def _in_progress(events: ResponseEvents) -> _Event:
+def _in_progress(events: _ResponseEvents) -> _Event:
     return "response.in_progress", {"response": events.response}
 
 

@@ -23,7 +23,7 @@ from stages.wire.server.request import (
     TextFormat,
 )
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 BODY_LIMIT = 32 * 1024 * 1024
 """Maximum bytes of a request, the same as Anthropic's API."""
@@ -51,17 +51,22 @@ class BadRequest(Exception):  # noqa: N818 - it never leaves the decoders: `deco
         self.error = RequestError(message=said, param=param, status=status, code=code)
 
 
-def decoded_request(
-    decoder: msgspec.json.Decoder[T], body: bytes, served: Callable[[T, bytes], ServerRequest]
-) -> ServerRequest | RequestError:
-    """The request that `served` makes of the decoded body, or the RequestError for what is wrong with it."""
-    try:
-        return served(_read(decoder, body), body)
-    except BadRequest as bad:
-        return bad.error
+def request_decoder(
+    kind: type[_T], served: Callable[[_T, bytes], ServerRequest]
+) -> Callable[[bytes], ServerRequest | RequestError]:
+    """A function that reads a body of this kind: the request that `served` makes of it, or what is wrong with it."""
+    decoder = msgspec.json.Decoder(kind)
+
+    def decode_request(body: bytes) -> ServerRequest | RequestError:
+        try:
+            return served(_read(decoder, body), body)
+        except BadRequest as bad:
+            return bad.error
+
+    return decode_request
 
 
-def _read(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
+def _read(decoder: msgspec.json.Decoder[_T], body: bytes) -> _T:
     """The decoded body. BadRequest if it is too large, too deeply nested, too crowded, or a field has a wrong type."""
     if len(body) > BODY_LIMIT:
         raise BadRequest(f"the request has more than {BODY_LIMIT} bytes", status=413)
@@ -80,7 +85,7 @@ def _read(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
         raise BadRequest(f"the request's body is not valid JSON: {error}") from None
 
 
-def read_part(decoder: msgspec.json.Decoder[T], part: Raw | bytes, at: str) -> T:
+def read_part(decoder: msgspec.json.Decoder[_T], part: Raw | bytes, at: str) -> _T:
     """The decoded value of a field that was left undecoded; errors name its path."""
     given = bytes(part)
     try:
@@ -137,11 +142,11 @@ _CACHED_LIMIT = 256 * 1024
 """Maximum bytes of a cached part, so that the 64 of a cache take at most 16 MiB."""
 
 
-def cached(decode_part: Callable[[bytes], T]) -> Callable[[Raw], T]:
+def cached(decode_part: Callable[[bytes], _T]) -> Callable[[Raw], _T]:
     """The function with a cache of 64 parts: clients repeat their tools in every request."""
     remembering = lru_cache(maxsize=64)(decode_part)
 
-    def decoded(part: Raw) -> T:
+    def decoded(part: Raw) -> _T:
         given = bytes(part)
         return remembering(given) if len(given) <= _CACHED_LIMIT else decode_part(given)
 
@@ -156,7 +161,7 @@ class MessagePart(Struct):
     refusal: str | None = None
 
 
-def last_reply(items: Sequence[T], is_reply: Callable[[T], bool]) -> int:
+def last_reply(items: Sequence[_T], is_reply: Callable[[_T], bool]) -> int:
     """The position of the last part of a reply; -1 if there is none. A user's parts after it are new to the model."""
     return next((number for number in reversed(range(len(items))) if is_reply(items[number])), -1)
 

@@ -1,6 +1,5 @@
 """Errors for clients: why there is no reply, and the HTTP answer that carries the reason."""
 
-import msgspec
 from msgspec import Struct
 
 from stages.effect import Fault
@@ -38,11 +37,6 @@ def headers_of(error: RequestError) -> tuple[tuple[str, str], ...]:
     after = () if error.retry_after is None else (("retry-after", str(max(0, round(error.retry_after)))),)
     again = () if error.retriable is None else (("x-should-retry", str(error.retriable).lower()),)
     return (*after, *again)
-
-
-def error_answer(error: RequestError, body: object) -> WireAnswer:
-    """The answer for an error; `body` is the error in the client's protocol, not yet encoded."""
-    return WireAnswer(status=error.status, headers=headers_of(error), body=msgspec.json.encode(body))
 
 
 _STATUS = {"timeout": 504, "too_large": 502, "malformed": 502, "interrupted": 502, "unreachable": 502, "tls": 502}

@@ -153,7 +153,7 @@ class Blocks(Struct, frozen=True, kw_only=True):
 _Written = tuple[Blocks, tuple[BlockEvent, ...]]
 
 
-def advance_blocks(blocks: Blocks, piece: Piece) -> _Written:
+def _advanced(blocks: Blocks, piece: Piece) -> _Written:
     """The state after the next piece, and what to write. `Ended` closes the open block and writes the held pieces."""
     match piece:
         case TextDelta(text=text) if not blocks.holding:
@@ -177,12 +177,11 @@ def _grown(blocks: Blocks, kind: BlockKind, text: str) -> _Written:
     """The state with more text in a block of that kind, opened if another kind is open."""
     if not text:
         return blocks, ()
-    before: tuple[BlockEvent, ...] = ()
-    if blocks.open is None or blocks.open.kind != kind:
-        blocks, before = _opened(blocks, Block(kind=kind, number=blocks.count))
-    if blocks.open is None:
-        return blocks, before
-    grown = BlockGrown(block=blocks.open, text=text)
+    block, before = blocks.open, tuple[BlockEvent, ...]()
+    if block is None or block.kind != kind:
+        block = Block(kind=kind, number=blocks.count)
+        blocks, before = _opened(blocks, block)
+    grown = BlockGrown(block=block, text=text)
     return replace(blocks, said=appended(blocks.said, text.encode())), (*before, grown)
 
 
@@ -253,7 +252,7 @@ class Events(Struct, frozen=True, kw_only=True):
     def advance(self, piece: Piece) -> tuple[Self, bytes]:
         """The events for the next piece."""
         events, opening = self.begin()
-        blocks, written = advance_blocks(events.blocks, piece)
+        blocks, written = _advanced(events.blocks, piece)
         events, parts = replace(events, blocks=blocks), [opening]
         for each in written:
             events, more = events.block(each)

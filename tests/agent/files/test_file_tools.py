@@ -18,10 +18,11 @@ from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.outcome import Finished, Halted
 from forge.tools import Tool
 from forge.workflow.workflow import Workflow as AnyWorkflow
-from stages.effect import Approved, Ask, Rejected
+from stages.effect import Ask, Rejected
 from stages.halt import ApprovalNeeded
 from stages.message import Tool as ToolMessage
 from stages.tool import ToolEffect
+from tests.flows import approve
 
 CALC = "def add(a, b):\n    return a - b\n"
 
@@ -51,9 +52,6 @@ def answers(ended: Finished | Halted) -> list[str]:
 
 def told(folder: Path, *script: Line, **options: object) -> list[str]:
     """What the model is told of the calls, with everything approved."""
-
-    async def approve(question: Ask) -> Approved:
-        return Approved(digest=question.digest)
 
     model = Scripted([*script, call("finish")])
     return answers(run_sync(workflow(folder, **options), "Work.", backend=model, ask=approve).unwrap())

@@ -48,24 +48,8 @@ LINKS = {
 
 STEPS = st.sampled_from(
     [
-        *(
-            "..",
-            ".",
-            "",
-            "a",
-            "b",
-            "file",
-            "up",
-            "new",
-            "~",
-            "\0",
-            "...",
-            "\\..",
-            "%2e%2e",
-            "\uff0e\uff0e",
-            "é",
-            "x" * 300,
-        ),
+        *("..", ".", "", "a", "b", "file", "up", "new", "~", "\0"),
+        *("...", "\\..", "%2e%2e", "\uff0e\uff0e", "é", "x" * 300),
         *(name.rpartition("/")[2] for name in LINKS),
         *("out", "in", "etc", "passwd", "proc/self/root"),
     ]

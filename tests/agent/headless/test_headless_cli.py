@@ -8,6 +8,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
+from subprocess import DEVNULL, PIPE
 
 import pytest
 
@@ -41,12 +42,20 @@ def forge(*words: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
     return command(*words, cwd=cwd, FORGE_STATE=str(cwd / "state"))
 
 
-def environment(folder: Path) -> dict[str, str]:
-    return {**os.environ, "FORGE_STATE": str(folder / "state"), "PYTHONPATH": str(Path(__file__).parents[3])}
+def process(
+    folder: Path, address: str, *words: str, stdin: int | None = None, stdout: int = DEVNULL, stderr: int = DEVNULL
+) -> "subprocess.Popen[str]":
+    """The task in a process of its own."""
+    run = [sys.executable, "-m", "forge", "agent", "run", "task.toml", *words, *options(address)]
+    environment = {**os.environ, "FORGE_STATE": str(folder / "state"), "PYTHONPATH": str(Path(__file__).parents[3])}
+    return subprocess.Popen(run, cwd=folder, env=environment, text=True, stdin=stdin, stdout=stdout, stderr=stderr)
 
 
 def options(address: str) -> list[str]:
     return ["--backend", address, "--mode", "native"]
+
+
+JOURNAL = ("--journal", "run.jsonl")
 
 
 def test_a_task_done_prints_a_record_and_plain_lines_beside_it(task: Path) -> None:
@@ -63,16 +72,16 @@ def test_a_task_done_prints_a_record_and_plain_lines_beside_it(task: Path) -> No
 
 
 def test_a_task_whose_progress_nobody_reads_goes_on(task: Path) -> None:
-    with scripted_server(task.parent, [READ, MEND, DONE]) as address:
-        run = [sys.executable, "-m", "forge", "agent", "run", "task.toml", *options(address)]
-        env = environment(task.parent)
-        with subprocess.Popen(run, cwd=task.parent, env=env, stdout=-1, stderr=-1, text=True) as process:
-            assert process.stdout is not None
-            assert process.stderr is not None
-            process.stderr.readline()
-            process.stderr.close()
-            assert json.loads(process.stdout.read())["outcome"] == "done"
-            assert process.wait() == 0
+    with (
+        scripted_server(task.parent, [READ, MEND, DONE]) as address,
+        process(task.parent, address, stdout=PIPE, stderr=PIPE) as running,
+    ):
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stderr.readline()
+        running.stderr.close()
+        assert json.loads(running.stdout.read())["outcome"] == "done"
+        assert running.wait() == 0
 
 
 def test_the_record_goes_to_a_file_and_gates_that_fail_have_their_code(task: Path) -> None:
@@ -141,12 +150,8 @@ def test_killed_in_the_middle_of_a_gate_it_goes_on_where_it_was(task: Path) -> N
         f"{CHECK}\nfrom pathlib import Path\nif not Path('once').exists():\n    Path('once').touch()\n"
         "    Path('pipe').write_text('here')\n    import time; time.sleep(600)\n"
     )
-    words = ["agent", "run", "task.toml", "--journal", "run.jsonl"]
     with scripted_server(task.parent, [READ, MEND, DONE]) as address:
-        command = [sys.executable, "-m", "forge", *words, *options(address)]
-        with subprocess.Popen(
-            command, cwd=task.parent, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environment(task.parent)
-        ) as running:
+        with process(task.parent, address, *JOURNAL) as running:
             assert (task.parent / "pipe").read_text() == "here", "the gate after the change is under way"
             running.send_signal(signal.SIGKILL)
         assert running.returncode == -signal.SIGKILL
@@ -159,37 +164,19 @@ def test_killed_in_the_middle_of_a_gate_it_goes_on_where_it_was(task: Path) -> N
 
 def test_sigterm_ends_it_with_a_record_and_the_command_that_goes_on(task: Path) -> None:
     os.mkfifo(task.parent / "pipe")
-    task.write_text(
-        task.read_text().replace("[limits]", '[limits]\ncommands = [["sh", "-c", "echo here > pipe; sleep 600"]]')
-    )
-    wait = calling("run_command", command=["sh", "-c", "echo here > pipe; sleep 600"])
-    with scripted_server(task.parent, [wait]) as address:
-        command = [
-            sys.executable,
-            "-m",
-            "forge",
-            "agent",
-            "run",
-            "task.toml",
-            "--journal",
-            "run.jsonl",
-            *options(address),
-        ]
-        with subprocess.Popen(
-            command,
-            cwd=task.parent,
-            stderr=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment(task.parent),
-        ) as running:
-            assert (task.parent / "pipe").read_text() == "here\n"
-            running.send_signal(signal.SIGTERM)
-            out, err = running.communicate()
+    run = ["sh", "-c", "echo here > pipe; sleep 600"]
+    task.write_text(task.read_text().replace("[limits]", f"[limits]\ncommands = [{json.dumps(run)}]"))
+    with (
+        scripted_server(task.parent, [calling("run_command", command=run)]) as address,
+        process(task.parent, address, *JOURNAL, stdout=PIPE, stderr=PIPE) as running,
+    ):
+        assert (task.parent / "pipe").read_text() == "here\n"
+        running.send_signal(signal.SIGTERM)
+        out, err = running.communicate()
     assert running.returncode == 143
-    record, wait = json.loads(out), {"command": ["sh", "-c", "echo here > pipe; sleep 600"]}
+    record = json.loads(out)
     assert (record["outcome"], record["exit_code"], record["commands"]) == ("cancelled", 143, [])
-    assert record["unknown"] == [{"tool": "run_command", "arguments": wait}]
+    assert record["unknown"] == [{"tool": "run_command", "arguments": {"command": run}}]
     assert f"To resume it: forge agent run task.toml --resume run.jsonl --backend {address} --mode native" in err
 
 
@@ -201,18 +188,16 @@ def test_aborted_it_names_the_call_whose_outcome_is_unknown(task: Path) -> None:
     )
     task.write_text('task = "Refund order 7."\nagent = "desk.py:desk"\n[limits]\ntools = ["refund"]\n')
     os.mkfifo(task.parent / "pipe")
-    with scripted_server(task.parent, [calling("refund", order=7)]) as address:
-        command = [sys.executable, "-m", "forge", "agent", "run", "task.toml", "--journal", "run.jsonl"]
-        pipe, env = subprocess.PIPE, environment(task.parent)
-        with subprocess.Popen(
-            [*command, *options(address)], cwd=task.parent, stderr=pipe, stdout=pipe, text=True, env=env
-        ) as running:
-            assert (task.parent / "pipe").read_text() == "here"
-            while running.poll() is None:  # two that come together may be heard as one
-                running.send_signal(signal.SIGTERM)
-                with suppress(subprocess.TimeoutExpired):
-                    running.wait(0.1)
-            _, err = running.communicate()
+    with (
+        scripted_server(task.parent, [calling("refund", order=7)]) as address,
+        process(task.parent, address, *JOURNAL, stderr=PIPE) as running,
+    ):
+        assert (task.parent / "pipe").read_text() == "here"
+        while running.poll() is None:  # two that come together may be heard as one
+            running.send_signal(signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                running.wait(0.1)
+        _, err = running.communicate()
     assert running.returncode == 143
     assert 'Outcome unknown: refund {"order":7} was started and may have taken effect.' in err
     assert f"To resume it: forge agent run task.toml --resume run.jsonl --backend {address} --mode native" in err
@@ -222,12 +207,8 @@ def test_a_command_that_was_killed_while_it_ran_leaves_an_unknown_outcome_to_a_p
     os.mkfifo(task.parent / "pipe")
     run = ["sh", "-c", "echo here > pipe; sleep 600"]
     task.write_text(task.read_text().replace("[limits]", f"[limits]\ncommands = [{json.dumps(run)}]"))
-    words = ["agent", "run", "task.toml", "--journal", "run.jsonl"]
     with scripted_server(task.parent, [calling("run_command", command=run), READ, MEND, DONE]) as address:
-        command = [sys.executable, "-m", "forge", *words, *options(address)]
-        with subprocess.Popen(
-            command, cwd=task.parent, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environment(task.parent)
-        ) as running:
+        with process(task.parent, address, *JOURNAL) as running:
             assert (task.parent / "pipe").read_text() == "here\n", "the command is running"
             running.send_signal(signal.SIGKILL)
         done = forge("agent", "run", "task.toml", "--resume", "run.jsonl", *options(address), cwd=task.parent)
@@ -256,14 +237,11 @@ def test_a_call_that_needs_a_person_is_approved_in_a_terminal_by_resuming(task: 
     )
     task.write_text('task = "Refund order 7."\nagent = "desk.py:desk"\n[limits]\ntools = ["refund"]\n')
     with scripted_server(task.parent, [calling("refund", order=7), DONE]) as address:
-        words = ["agent", "run", "task.toml", *options(address)]
-        done = forge(*words, "--journal", "run.jsonl", cwd=task.parent)
+        done = forge("agent", "run", "task.toml", *JOURNAL, *options(address), cwd=task.parent)
         assert (done.returncode, json.loads(done.stdout)["outcome"]) == (5, "needs_person"), done.stderr
         assert "in a terminal, forge resume or forge agent run --resume" in done.stderr
         ours, theirs = pty.openpty()
-        command = [sys.executable, "-m", "forge", *words, "--resume", "run.jsonl"]
-        env, silent = environment(task.parent), subprocess.DEVNULL
-        with subprocess.Popen(command, cwd=task.parent, stdin=theirs, stdout=theirs, stderr=silent, env=env) as running:
+        with process(task.parent, address, "--resume", "run.jsonl", stdin=theirs, stdout=theirs) as running:
             os.close(theirs)
             os.write(ours, b"y\n")
             code = running.wait(60)

@@ -49,17 +49,11 @@ def test_a_call_that_a_person_is_going_to_be_asked_about_is_open_again() -> None
     ],
 )
 def test_what_becomes_of_the_call_that_was_asked_about(call: ToolCall, answers: list[type], *, happened: bool) -> None:
-    ask = Ask(call=call, digest="d", in_doubt=PAY)
     found = Settled(digest="d", happened=happened, result="paid")
-    ledger, after = settled_outcome(Ledger(in_doubt=(PAY,)), batch(call), ask, found)
+    ledger, after = settled_outcome(Ledger(in_doubt=(PAY,)), batch(call), call, PAY, found)
     assert ledger.in_doubt == ()
     assert [type(result) for result in after.batch.results] == answers
     assert [call.name for call, _ in filter(None, [after.settled])] == (["pay"] if answers == [NotRun] else [])
-
-
-def test_a_question_about_nothing_cannot_be_settled() -> None:
-    with pytest.raises(ValueError, match="no call had an unknown outcome"):
-        settled_outcome(Ledger(), batch(PAY), Ask(call=PAY, digest="d"), Settled(digest="d", happened=True))
 
 
 def spec(name: str, effect: ToolEffect) -> ToolSpec:

@@ -12,11 +12,28 @@ from msgspec.structs import replace
 
 from forge.testing import assert_guard_laws
 from stages.effect import Budget
-from stages.guards import PastCall, guards_of, no_echoes, of_both, past_calls, prerequisites, problem_with, tool_calls
+from stages.guards import (
+    GUARDS,
+    PastCall,
+    calculated,
+    completion,
+    grounding,
+    guards_of,
+    no_echoes,
+    no_placeholders,
+    no_unseen_values,
+    order,
+    past_calls,
+    prerequisites,
+    repetition,
+    required_steps,
+    tool_calls,
+)
 from stages.halt import BudgetSpent
 from stages.message import Assistant, History, Kind, System, Tool, ToolCall, UnknownCall, User
-from stages.objection import NeedsDecision, Objection, Stop, Verdict, render
-from stages.rules import Rules
+from stages.objection import Guard, Incomplete, NeedsDecision, Objection, Stop, Verdict, render
+from stages.order import Use
+from stages.rules import Limits, Rules
 from stages.state import Cleared, Ledger, State, Success
 from stages.tool import Calculated, Grounded, ToolSpec
 from tests.flows import Desk
@@ -139,11 +156,45 @@ def test_where_nobody_has_asked_anything_anything_may_be_asked() -> None:
     assert not NO_ECHOES(State(history=(User(text="?!"),)), (ask("..."),))
 
 
-def test_no_echoes_keeps_the_laws_of_guards() -> None:
-    arguments = st.sampled_from(["{}", '{"question":"What?"}', '{"question":7}'])
-    assert_guard_laws(
-        NO_ECHOES, tools=["ask_question", "look"], arguments=arguments, max_examples=settings().max_examples // 3
-    )
+# --- Every guard keeps the laws, with arguments in which it finds something
+
+
+def ruled(**rules: object) -> ToolSpec:
+    return ToolSpec(name="write", description="", parameters=TEXT, **rules)  # type: ignore[arg-type]  # a test's rules
+
+
+LAWFUL: dict[str, tuple[Guard, list[str]]] = {
+    "required_steps": (required_steps(RULES), ["{}"]),
+    "prerequisites": (prerequisites(RULES), ['{"what":"a"}', '{"what":"b","text":"t"}']),
+    "order": (
+        order(replace(RULES, order=(Use(tool="look", at_most=1), Use(tool="fail", after=("look",))))),
+        ["{}"],
+    ),
+    "no_placeholders": (no_placeholders(RULES), ['{"what":"<what>"}', '{"what":["<result>"]}', '{"what":"C-204"}']),
+    "grounding": (
+        grounding(Rules(tools=(ruled(grounded=(Grounded(argument="what"),)),))),
+        ['{"what":"a"}', '{"what":-0.0}', '{"what":[1]}'],
+    ),
+    "no_unseen_values": (no_unseen_values(Rules(tools=(ruled(),), unruled=("write",))), ['{"what":"a"}', '{"what":7}']),
+    "calculated": (
+        calculated(Rules(tools=(ruled(calculated=(Calculated(argument="what"),)),))),
+        ['{"what":"7 + 1"}', '{"what":"7"}', '{"what":"a"}', '{"what":null}'],
+    ),
+    "repetition": (repetition(replace(RULES, limits=Limits(max_repeats=1))), ['{"what":"a"}']),
+    "completion": (completion({"write": lambda _, results: f"{len(results)} found."}), ['{"what":"a"}']),
+    "no_echoes": (NO_ECHOES, ['{"question":"What?"}', '{"question":7}']),
+}
+
+
+def test_every_guard_is_held_to_the_laws() -> None:
+    assert LAWFUL.keys() == {*GUARDS, "no_echoes"}
+
+
+@pytest.mark.parametrize(("guard", "arguments"), LAWFUL.values(), ids=LAWFUL)
+def test_the_laws_of_guards(guard: Guard, arguments: list[str]) -> None:
+    tools = [*(tool.name for tool in RULES.tools), "ask_question"]
+    cases = st.sampled_from([*arguments, "{}"])
+    assert_guard_laws(guard, tools=tools, arguments=cases, max_examples=settings().max_examples // 3)
 
 
 # --- Own checks: the calls that they are shown, and what they are asked about
@@ -196,6 +247,8 @@ def test_a_check_is_given_what_a_calculation_comes_to() -> None:
     def check(arguments: dict[str, object]) -> str | None:
         return None if arguments["amount"] == 5 else f"{arguments['amount']} is wrong."
 
-    assert problem_with(of_both(check), '{"amount":"2 + 3"}', pay, ()) is None
-    assert problem_with(of_both(check), '{"amount":"2 + 4"}', pay, ()) == "6 is wrong."
-    assert "cannot be worked out" in (problem_with(of_both(check), '{"amount":"2 / 0"}', pay, ()) or "")
+    guard = completion({"pay": check}, (pay,))
+    calls = tuple(made("pay", f'{{"amount":"{text}"}}') for text in ("2 + 3", "2 + 4", "2 / 0"))
+    fine, wrong, unknown = (refused(guard(State(history=()), (call,))) for call in calls)
+    assert (fine, wrong) == ([], [Objection(call=calls[1], wrong=Incomplete(problem="6 is wrong."))])
+    assert "cannot be worked out" in render(unknown[0])

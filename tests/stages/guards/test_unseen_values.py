@@ -1,10 +1,8 @@
 """Values that nobody gave, in a write that no rule speaks of."""
 
 import pytest
-from hypothesis import settings
 from msgspec import Raw
 
-from forge.testing import assert_guard_laws
 from stages.guards import no_unseen_values
 from stages.message import History, Tool, ToolCall, User
 from stages.rules import Rules
@@ -62,7 +60,3 @@ def test_a_date_a_time_or_a_number_that_is_said_again_was_worked_out_and_a_name_
         verdict = no_unseen_values(RULES)(State(history=SAID, ledger=ledger), (made,))
         assert isinstance(verdict, list)
         assert tuple(value.argument for one in verdict for value in getattr(one.wrong, "values", ())) == left
-
-
-def test_the_laws_of_guards() -> None:
-    assert_guard_laws(no_unseen_values(RULES), max_examples=settings().max_examples // 3)

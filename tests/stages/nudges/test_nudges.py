@@ -11,7 +11,6 @@ from stages.objection import (
     BareText,
     Objection,
     Ungrounded,
-    UnknownTool,
     Unseen,
     no_such_tool,
     render,
@@ -47,14 +46,6 @@ def test_an_optional_value_that_nobody_gave_is_to_be_left_out() -> None:
     text = render(Objection(call=WRITE, wrong=wrong))
     assert "Leave what out if nobody gave it." in text
     assert "You may call: look." in text
-
-
-def test_an_unknown_tool_is_answered_in_whole_sentences() -> None:
-    wrong = UnknownTool(known=("look",), nearest="look")
-    said = render(Objection(call=ToolCall(id="1", name="lok", arguments="{}"), wrong=wrong))
-    assert "Not run: there is no tool named 'lok'. Did you mean look? Call one of: look." in said
-    unreadable = render(Objection(wrong=BareText(allowed=(), damage=no_such_tool("zebra", None))))
-    assert "there is no tool named 'zebra'. Reply" in unreadable
 
 
 @pytest.mark.parametrize(

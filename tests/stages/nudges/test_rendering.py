@@ -18,12 +18,11 @@ from stages.effect import RawCall, Reply
 from stages.message import Tool, User, is_nudge
 from stages.order import Use
 from stages.rules import Calls, Limits
-from stages.state import Ledger
+from stages.state import COUNTERS, Ledger
 from stages.tool import Prerequisite
 from tests.heard import heard_by
 
 FILE = Path(__file__).parents[2] / "data" / "corrections.json"
-COUNTERS = ("retries", "tool_errors", "premature", "prerequisite_violations", "repetitions", "refusals")
 
 
 @tool(effect="read")

@@ -5,13 +5,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import settings
 from msgspec.structs import replace
 
 from forge import Conversation, Workflow, run_sync, tool
 from forge.errors import ToolFailed, ToolResolutionError
 from forge.interpreters.scripted import Line, Scripted, call, calls
-from forge.testing import assert_guard_laws
 from stages import compact
 from stages.compaction import Compacted, ContextBudget
 from stages.effect import Ask, Budget, Rejected, Reply
@@ -275,12 +273,6 @@ def test_the_correction_says_what_to_do_instead() -> None:
     assert repetition(RULES)(State(history=(), ledger=as_run(moved_on)), (again,)) == []
     assert made(moved_on, again).answered == 0
     assert repeated_attempts(moved_on) == []
-
-
-def test_the_laws_of_guards() -> None:
-    assert_guard_laws(
-        repetition(replace(RULES, limits=Limits(max_repeats=1))), max_examples=settings().max_examples // 3
-    )
 
 
 def test_a_read_that_once_answered_otherwise_is_told_that_its_answer_stays_the_same() -> None:

@@ -11,6 +11,7 @@ from forge import SlidingWindowCompact, TieredCompact, Workflow, run_sync, tool
 from forge.errors import DefinitionError
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.journal.records import SentPart, read_journal
+from forge.testing import histories
 from forge.workflow.workflow import Context
 from stages import execute
 from stages.compaction import Compacted, Compactor, ContextBudget
@@ -21,7 +22,6 @@ from stages.state import Awaiting, Batch, Cleared, Ledger, State, Vetted
 from stages.tool import RECALL
 from stages.view.recall import answer_recalls, with_cut_results
 from tests.flows import finish
-from tests.property.strategies import histories
 
 
 @tool(effect="read")

@@ -26,7 +26,7 @@ from forge import (
 from forge.connection import Connection, Setup
 from forge.interpreters import interpreter
 from forge.interpreters.scripted import Line, Scripted, call
-from forge.testing import assert_answered
+from forge.testing import assert_answered, histories
 from forge.workflow.turn import compiled_turn
 from forge.workflow.workflow import Context
 from stages import events, nudges, pipeline
@@ -43,8 +43,7 @@ from stages.view.summary import SUMMARY_PHASE, Summarize, ask_for_summary
 from stages.wire.target import Mode
 from tests.flows import finish
 from tests.heard import heard_by
-from tests.property.machine import outcomes, stages_in_order
-from tests.property.strategies import histories, replies
+from tests.property.machine import outcomes, replies, stages_in_order
 
 NOTE = "I looked up a to h; all of them are 7. Nothing failed. What is left is to finish."
 LONG = "a rather long description of what is to be looked up " * 5

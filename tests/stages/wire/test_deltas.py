@@ -1,12 +1,7 @@
 """Deltas: the pieces of a reply add up to it, and to a fault where they do not."""
 
 from stages.effect import Fault
-from stages.wire.deltas import (
-    Ended,
-    TextDelta,
-    gather_reply,
-    payloads,
-)
+from stages.wire.deltas import Ended, TextDelta, gather_reply, payloads
 
 
 def test_a_stream_that_ends_too_early_is_no_reply() -> None:
@@ -16,9 +11,6 @@ def test_a_stream_that_ends_too_early_is_no_reply() -> None:
     assert (empty.kind, torn.kind) == ("malformed", "interrupted")
     slow = Fault(kind="timeout", detail="slow")
     assert gather_reply((TextDelta(text="Hel"), slow, Ended())) == slow
-
-
-# --- Lines of a stream: the same however the network splits it
 
 
 def test_events_are_taken_line_by_line() -> None:

@@ -24,6 +24,18 @@ def test_a_wrapped_call_is_the_only_member() -> None:
     assert "$defs" not in schema
 
 
+def test_definitions_of_two_tools_do_not_meet() -> None:
+    def of_items(name: str, kind: str) -> ToolSpec:
+        schema = b'{"type":"object","properties":{"item":{"$ref":"#/$defs/Item"}},"$defs":{"Item":{"type":"%b"}}}'
+        return ToolSpec(name=name, description="", parameters=Raw(schema % kind.encode()))
+
+    tools = (of_items("count", "integer"), of_items("name", "string"))
+    valid = jsonschema_rs.validator_for(msgspec.json.decode(one_of([branch(t, t.parameters) for t in tools]))).is_valid
+    assert valid({"tool": "count", "args": {"item": 1}})
+    assert valid({"tool": "name", "args": {"item": "x"}})
+    assert not valid({"tool": "name", "args": {"item": 1}})
+
+
 @pytest.mark.parametrize("wrapped", [False, True])
 @pytest.mark.parametrize("words", [False, True])
 def test_a_reply_may_be_calls_and_an_answer_where_words_are_welcome(words: bool, wrapped: bool) -> None:

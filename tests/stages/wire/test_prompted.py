@@ -1,4 +1,4 @@
-"""Calls as a JSON list, or an answer in words."""
+"""Calls as text, in each form, and histories with them."""
 
 import json
 
@@ -9,10 +9,35 @@ from stages.effect import RawCall
 from stages.message import Assistant, History, Tool, ToolCall, User
 from stages.tool import ToolSpec
 from stages.wire import prompted
+from stages.wire.openai import chat as openai
+
+LOOK = ToolSpec(name="look", description="Look.", parameters=Raw(b'{"type":"object"}'))
 
 
-def call(**arguments: object) -> ToolCall:
-    return ToolCall(id="1", name="look", arguments=json.dumps(arguments, separators=(",", ":")))
+def call(name: str = "write", **arguments: object) -> ToolCall:
+    return ToolCall(id="1", name=name, arguments=json.dumps(arguments, separators=(",", ":"), ensure_ascii=False))
+
+
+@pytest.mark.parametrize("form", [prompted.JSON, prompted.LIST, prompted.RESPONDING])
+def test_the_instructions_hold_every_tool_and_nothing_without_tools(form: prompted.Form) -> None:
+    assert form.instructions(()) == ""
+    text = form.instructions((LOOK,))
+    assert text.endswith('- look: Look.\n  arguments (JSON Schema): {"type":"object"}')
+    assert form.decode_calls(text) == ()
+
+
+def test_damaged_arguments_are_no_example_to_follow() -> None:
+    """A model that reads damaged calls of its own writes more of them."""
+
+    def said(arguments: str) -> str:
+        made = ToolCall(id="1", name="write", arguments=arguments)
+        return openai.encode_history(prompted.as_text((Assistant(calls=(made,)),), ""))[0].content
+
+    assert said('{"text": "a",}') == said('{"text":"a"}')
+    assert said("{what}") == "[called write: {what}]"
+
+
+# --- a JSON list of calls, or an answer in words
 
 
 @pytest.mark.parametrize(
@@ -41,7 +66,7 @@ def test_a_reply_is_a_list_of_calls_or_an_answer(text: str, calls: int, answer: 
 def test_a_conversation_in_lists_shows_earlier_answers_as_they_were_given() -> None:
     history: History = (
         User(text="Look."),
-        Assistant(text="", calls=(call(), call(at=1))),
+        Assistant(text="", calls=(call("look"), call("look", at=1))),
         Tool(name="look", text="7", call_id="1"),
         Tool(name="look", text="8", call_id="2"),
         Assistant(text='"7" and 8.'),

@@ -4,66 +4,63 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
 from forge import Finished, ToolDef, Workflow, run_sync, tool
 from forge.errors import DefinitionError, explain
 from forge.interpreters.scripted import Line, Scripted, call, calls
-from forge.testing import assert_guard_laws
 from stages.effect import Reply
-from stages.guards import order
 from stages.halt import DeadEnd
 from stages.message import Tool, ToolCall
-from stages.order import Change, Each, Use, current_successes, judged_by, obstacle, underused_tools
+from stages.offer import offer
+from stages.order import (
+    Change,
+    Each,
+    Use,
+    current_successes,
+    judged_by,
+    listed_in,
+    obstacle,
+    underused_tools,
+    values_left,
+)
 from stages.progress import success_of
 from stages.rules import Calls, Limits, OnViolation, legal_tools, pending
-from stages.state import Ledger, State, Success
+from stages.state import Held, Ledger, Listed, State, Success
 from stages.tool import ToolEffect
 from stages.wire.target import Mode
 from tests.flows import Desk
 
 N = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 
-CASES: list[tuple[str, Use, tuple[str, ...], str, bool]] = [
-    ("forced", Use(tool="look", at_step=1), (), "look", True),
-    ("another is forced", Use(tool="look", at_step=1), (), "fail", False),
-    ("no longer forced", Use(tool="look", at_step=1), ("look",), "fail", True),
-    ("too early", Use(tool="look", after=("fail",)), (), "look", False),
-    ("too late", Use(tool="look", before=("fail",)), ("fail",), "look", False),
-    ("too often", Use(tool="look", at_most=2), ("look", "fail", "look"), "look", False),
-    ("twice in a row", Use(tool="look", consecutive=False), ("fail", "look"), "look", False),
-    ("one in between", Use(tool="look", consecutive=False), ("look", "fail"), "look", True),
+APART = Use(tool="look", consecutive=False)
+CASES: list[tuple[str, Use, str, str, bool]] = [
+    ("forced", Use(tool="look", at_step=1), "", "", True),
+    ("another is forced", Use(tool="fail", at_step=1), "", "", False),
+    ("no longer forced", Use(tool="fail", at_step=1), "fail", "", True),
+    ("too early", Use(tool="look", after=("fail",)), "", "", False),
+    ("too late", Use(tool="look", before=("fail",)), "fail", "", False),
+    ("too often", Use(tool="look", at_most=2), "look fail look", "", False),
+    ("twice in a row", APART, "fail look", "", False),
+    ("one in between", APART, "look fail", "", True),
+    ("once too often in a reply", Use(tool="look", at_most=1), "", "look", False),
+    ("twice in a row in a reply", APART, "", "look", False),
+    ("in a row with the last reply, if the other fails", APART, "look", "fail", False),
+    ("after one that may fail", Use(tool="look", after=("fail",)), "", "fail", False),
+    ("before one that may succeed", Use(tool="look", before=("fail",)), "", "fail", False),
+    ("before none of them", Use(tool="look", before=("write",)), "", "fail", True),
+    ("second, and another is forced", Use(tool="fail", at_step=2), "", "write", False),
+    ("third, and another is forced second", Use(tool="fail", at_step=2), "", "write fail", False),
 ]
 
 
-@pytest.mark.parametrize(("use", "done", "name", "fine"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
-def test_what_may_be_called(use: Use, done: tuple[str, ...], name: str, *, fine: bool) -> None:
-    assert (obstacle((use,), done, name) is None) is fine
-
-
-AHEAD: list[tuple[str, Use, tuple[str, ...], tuple[str, ...], bool]] = [
-    ("once too often", Use(tool="look", at_most=1), (), ("look",), False),
-    ("twice in a row", Use(tool="look", consecutive=False), (), ("look",), False),
-    (
-        "in a row with the last reply, if the other fails",
-        Use(tool="look", consecutive=False),
-        ("look",),
-        ("fail",),
-        False,
-    ),
-    ("after one that may fail", Use(tool="look", after=("fail",)), (), ("fail",), False),
-    ("before one that may succeed", Use(tool="look", before=("fail",)), (), ("fail",), False),
-    ("before none of them", Use(tool="look", before=("write",)), (), ("fail",), True),
-    ("second, and another is forced", Use(tool="fail", at_step=2), (), ("write",), False),
-    ("third, and another is forced second", Use(tool="fail", at_step=2), (), ("write", "fail"), False),
-]
-
-
-@pytest.mark.parametrize(("use", "done", "ahead", "fine"), [c[1:] for c in AHEAD], ids=[c[0] for c in AHEAD])
-def test_the_rules_hold_inside_a_reply(use: Use, done: tuple[str, ...], ahead: tuple[str, ...], *, fine: bool) -> None:
-    assert (obstacle((use,), done, "look", ahead) is None) is fine
+@pytest.mark.parametrize(("use", "done", "ahead", "fine"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
+def test_whether_look_may_be_called_after_what_was_done_and_what_is_ahead_in_the_reply(
+    use: Use, done: str, ahead: str, *, fine: bool
+) -> None:
+    assert (obstacle((use,), tuple(done.split()), "look", tuple(ahead.split())) is None) is fine
 
 
 ORDERED = [
@@ -150,10 +147,12 @@ def propose(flat_id: str) -> str:
 EACH = Use(tool="get_flat", each_of=Each(tool="list_flats", argument="flat_id"))
 
 
+FLATS = Workflow("flats", tools=[list_flats, get_flat, propose], terminal_tool="propose", order=[EACH])
+
+
 def flats(mode: Mode, *script: Line) -> tuple[Scripted, Finished[object]]:
-    workflow = Workflow("flats", tools=[list_flats, get_flat, propose], terminal_tool="propose", order=[EACH])
     model = Scripted(script, mode=mode)
-    return model, run_sync(workflow, "Propose a flat.", backend=model).unwrap()
+    return model, run_sync(FLATS, "Propose a flat.", backend=model).unwrap()
 
 
 def test_each_listed_value_is_called_before_the_end() -> None:
@@ -180,6 +179,12 @@ def test_where_forge_decides_what_may_be_written_only_what_is_left_is_offered() 
 def listing_of(result: str) -> Success:
     call = ToolCall(id="c", name="list_flats", arguments="{}")
     return success_of(call, result, 1, judged_by((EACH,), call, result))
+
+
+def test_a_tool_that_is_limited_to_the_values_left_is_said_to_be_offered_with_fewer() -> None:
+    ledger = Ledger(successes=(listing_of('["F-1"]'),))
+    limited = Held(tool="get_flat", by="one_by_one", values=True)
+    assert offer(FLATS.rules, State(history=(), ledger=ledger)).held == (limited,)
 
 
 def test_a_list_with_nothing_in_it_leaves_nothing_to_call() -> None:
@@ -231,13 +236,6 @@ def test_wrong_rules_are_refused_all_at_once() -> None:
         "order of finish: it ends the run, so it cannot have to be called before the end",
         "order: two tools are forced at step 2",
     }
-
-
-def test_the_laws_of_guards() -> None:
-    rules = Desk(
-        order=[Use(tool="look", at_most=1, consecutive=False), Use(tool="write", after=("look",))]
-    ).workflow.rules
-    assert_guard_laws(order(rules), max_examples=settings().max_examples // 3)
 
 
 def done(*names: str | tuple[str, str]) -> tuple[Success, ...]:
@@ -401,3 +399,56 @@ def test_a_workflow_that_is_accepted_can_be_finished(
 def needs(name: str) -> st.SearchStrategy[list[str]]:
     before = NAMES[: NAMES.index(name)] if name in NAMES else NAMES
     return st.lists(st.sampled_from(before), max_size=1) if before else st.just([])
+
+
+# --- Listing: the values that a tool has listed, with each of which another has to be called
+
+
+FLAT = Each(tool="list_flats", argument="flat_id")
+GET_FLAT = Use(tool="get_flat", each_of=FLAT)
+CITY = Each(tool="list_cities", argument="city")
+SHAPES: list[tuple[str, Each, str, tuple[str, ...]]] = [
+    ("a list", FLAT, '["F-1","F-2","F-1"]', ("F-1", "F-2")),
+    ("members called like the argument", FLAT, '[{"flat_id":"F-1","city":"Riga"},{"flat_id":"F-2"}]', ("F-1", "F-2")),
+    ("ids of the tool's kind", FLAT, '{"flats":[{"id":"F-1"},{"id":"F-2"}],"count":2}', ("F-1", "F-2")),
+    (
+        "the outermost of them",
+        FLAT,
+        '[{"id":"F-1","owner":{"id":"O-9"}},{"id":"F-2","rooms":[{"id":1}]}]',
+        ("F-1", "F-2"),
+    ),
+    ("no ids of another kind", FLAT, '[{"owner_id":"O-9"}]', ()),
+    (
+        "a member that is named",
+        Each(tool="find", argument="city", member="places"),
+        '{"q":"x","places":["Riga"]}',
+        ("Riga",),
+    ),
+    ("only what is named", Each(tool="find", argument="city", member="places"), '["Riga"]', ()),
+    ("an argument that is no id", CITY, '["Riga","Oslo"]', ("Riga", "Oslo")),
+    ("members of an argument that is no id", CITY, '[{"city":"Riga","mayor":"Ann"}]', ("Riga",)),
+    ("an empty list", FLAT, "[]", ()),
+    ("one thing", FLAT, '{"flat_id":"F-1","rooms":3}', ("F-1",)),
+    ("words", FLAT, "F-1 and F-2", ()),
+    ("one text", FLAT, '"F-1"', ()),
+    ("deeper than forge reads", FLAT, "[" * 100_000 + "]" * 100_000, ()),
+]
+
+
+@pytest.mark.parametrize(("each", "result", "values"), [c[1:] for c in SHAPES], ids=[c[0] for c in SHAPES])
+def test_what_a_result_lists(each: Each, result: str, values: tuple[str, ...]) -> None:
+    assert listed_in(each, result) == values
+
+
+def test_what_is_left_goes_by_the_last_list_and_by_calls_that_succeeded() -> None:
+    def listed(*values: str) -> Success:
+        return Success(name="list_flats", arguments="{}", listed=(Listed(tool="get_flat", values=values),))
+
+    def got(value: str) -> Success:
+        return Success(name="get_flat", arguments=f'{{"flat_id": {value}}}')
+
+    assert values_left(GET_FLAT, ()) is None
+    assert values_left(GET_FLAT, (Success(name="list_flats", arguments="{}"),)) is None
+    assert values_left(GET_FLAT, (listed(),)) == ()
+    assert values_left(GET_FLAT, (listed("F-1", "2", "F-3"), got('"F-3"'), got("2"))) == ("F-1",)
+    assert values_left(GET_FLAT, (listed("F-1"), got('"F-1"'), listed("F-1", "F-2"))) == ("F-2",)

@@ -1,4 +1,4 @@
-"""Two configurations compared: the pairs that count, the finding, and the sentence that says what may be claimed."""
+"""Statistics of rows: intervals and tests, the metrics of a configuration, and what may be claimed of two."""
 
 from itertools import product
 from math import prod
@@ -12,13 +12,154 @@ from scipy.stats import binom
 
 from forge.evals.row import Row
 from forge.evals.scenario import RunVerdict
-from forge.evals.statistics import Comparison, compare, family, independent, mcnemar, paired, sentence
+from forge.evals.statistics import (
+    POWER,
+    Comparison,
+    Proportion,
+    can_be_shown,
+    compare,
+    family,
+    fewest_pairs,
+    holm,
+    independent,
+    mcnemar,
+    metrics_of,
+    paired,
+    pairs_needed,
+    sentence,
+    wilson,
+)
 from tests.evals.rows import AUTO, PLAIN, row, rows_of
 
-VERDICTS: st.SearchStrategy[RunVerdict] = st.sampled_from(["right", "wrong", "harm", "unfinished", "unjudged"])
-SIDES = st.lists(st.tuples(VERDICTS, VERDICTS), max_size=40)
 R: RunVerdict = "right"
 W: RunVerdict = "wrong"
+COUNTS = st.integers(0, 400)
+P_VALUES = st.lists(st.floats(0, 1), max_size=30)
+VERDICTS: st.SearchStrategy[RunVerdict] = st.sampled_from(["right", "wrong", "harm", "unfinished", "unjudged"])
+SIDES = st.lists(st.tuples(VERDICTS, VERDICTS), max_size=40)
+
+
+# Wilson's interval, McNemar's test, Holm's correction, the number of pairs.
+
+
+@given(COUNTS, COUNTS)
+def test_wilsons_interval_contains_the_share_and_lies_between_none_and_all(count: int, more: int) -> None:
+    low, high = wilson(count, count + more)
+    assert 0 <= low <= high <= 1
+    if count + more:
+        assert low <= count / (count + more) <= high
+
+
+def test_a_proportion_is_never_shown_without_its_counts_and_its_interval() -> None:
+    assert str(Proportion(4, 5)) == "4 of 5, 38\N{EN DASH}96 %"
+    assert str(Proportion(0, 0)) == "none"
+
+
+def test_mcnemars_test_of_known_splits() -> None:
+    # two-sided sign test: 2 (1/2)^n for n differing pairs on one side
+    assert mcnemar(0, 0) == 1
+    assert mcnemar(6, 0) == pytest.approx(1 / 32)
+    assert mcnemar(9, 1) == pytest.approx(22 / 1024)
+
+
+@given(st.floats(1e-6, 0.5))
+def test_the_fewest_pairs_that_can_show_anything_are_the_fewest(alpha: float) -> None:
+    fewest = fewest_pairs(alpha)
+    assert can_be_shown(fewest, alpha)
+    assert not can_be_shown(fewest - 1, alpha)
+
+
+@given(P_VALUES)
+def test_holm_keeps_the_order_and_never_makes_a_value_smaller(values: list[float]) -> None:
+    corrected = holm(values)
+    assert all(value <= after <= 1 for value, after in zip(values, corrected, strict=True))
+    ranked = sorted(zip(values, corrected, strict=True))
+    assert [after for _, after in ranked] == sorted(corrected)
+
+
+def test_holm_of_known_values() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx((0.03, 0.06, 0.06, 0.02))
+
+
+@pytest.mark.parametrize(("difference", "differing", "alpha"), [(0.1, 0.1, 0.05), (0.5, 0.6, 0.005)])
+def test_so_many_pairs_do_show_the_difference_about_as_often_as_promised(
+    difference: float, differing: float, alpha: float
+) -> None:
+    pairs = pairs_needed(difference, differing, alpha)
+    assert POWER - 0.1 < power(pairs, difference, differing, alpha) < POWER + 0.12
+
+
+def power(pairs: int, difference: float, differing: float, alpha: float) -> float:
+    """The exact probability that McNemar's test shows the difference, summed over every outcome."""
+    share = (differing + difference) / (2 * differing)
+    shown = 0.0
+    for count, chance in enumerate(binom.pmf(range(pairs + 1), pairs, differing)):
+        if chance > 1e-9:
+            showing = [first for first in range(count + 1) if mcnemar(first, count - first) <= alpha]
+            shown += chance * sum(binom.pmf(showing, count, share))
+    return shown
+
+
+# The metrics of a configuration.
+
+
+def test_runs_are_counted_by_their_verdicts_and_ends() -> None:
+    found = metrics_of(rows_of(AUTO, [R, R, W, "harm", "unfinished", "unjudged"]))
+    assert (found.runs, found.unjudged, found.repeated) == (6, 1, 0)
+    assert found.right == Proportion(2, 5)
+    assert found.completed == Proportion(4, 5)
+    assert found.harm == Proportion(1, 5)
+
+
+def test_harm_that_did_not_come_to_an_end_is_not_completed() -> None:
+    assert metrics_of([replace(row(verdict="harm"), end="Timeout")]).completed == Proportion(0, 1)
+
+
+def test_a_run_with_an_answer_is_completed_whatever_its_player_calls_the_end() -> None:
+    found = metrics_of([replace(made, end="calls") for made in rows_of(AUTO, [R, W])])
+    assert found.completed == Proportion(2, 2)
+    assert (found.seconds, found.wasted) == (2.5, 0.5)
+
+
+def test_a_scenario_is_passed_if_all_its_seeds_are_right() -> None:
+    rows = [*rows_of(AUTO, [R, R, R], "a"), *rows_of(AUTO, [R, W, R], "b"), *rows_of(AUTO, [R, R], "begun")]
+    found = metrics_of(rows)
+    assert (found.seeds, found.passed) == (3, Proportion(1, 2))
+
+
+def test_calls_beyond_the_ideal_lower_the_efficiency_and_a_shorter_way_raises_it_above_one() -> None:
+    def taking(*calls: int) -> float | None:
+        return metrics_of(
+            replace(row(seed=seed), ideal_calls=4, calls=made) for seed, made in enumerate(calls)
+        ).efficiency
+
+    assert taking(4, 4) == 1
+    assert taking(4, 12) == 0.5
+    assert taking(2, 2) == 2
+    assert metrics_of(rows_of(AUTO, [W])).efficiency is None
+
+
+def test_only_completed_runs_waste_calls_and_take_time() -> None:
+    made = [
+        replace(row(seed=1), calls=5, seconds=4.0),
+        replace(row(seed=2, verdict="unfinished"), calls=15, seconds=300),
+    ]
+    found = metrics_of(made)
+    assert (found.wasted, found.seconds, found.calls) == (2, 4.0, 10)
+
+
+def test_the_cost_is_known_only_if_every_runs_is() -> None:
+    assert metrics_of([replace(row(seed=seed), cost=0.25) for seed in range(4)]).cost == pytest.approx(1)
+    assert metrics_of([replace(row(seed=1), cost=0.25), row(seed=2)]).cost is None
+
+
+def test_without_runs_nothing_is_known() -> None:
+    found = metrics_of([])
+    assert (found.right, found.passed, found.seeds) == (Proportion(0, 0), Proportion(0, 0), 0)
+    assert {found.efficiency, found.wasted, found.seconds, found.calls, found.tokens, found.cost} == {None}
+
+
+# Two configurations compared: the pairs that count, the finding, and its sentence.
 
 
 def both(verdicts: list[tuple[RunVerdict, RunVerdict]]) -> tuple[list[Row], list[Row]]:
