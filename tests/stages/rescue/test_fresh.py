@@ -1,4 +1,4 @@
-"""Twenty-one more lists of formats, damage, invented formats and texts without calls, scored before they were looked at.
+"""Twenty-one more lists of formats, damage, invented formats and texts without calls, scored before anybody looked.
 
 `fresh` is from the parsers and tests of vLLM and SGLang, and from issues with real replies. `half` is `tune` or `held`:
 of damage, the held half was looked at too once its result had been written down (benchmarks/RESCUE.md). `third` came
@@ -6,7 +6,7 @@ after, as of what models of 2026 write that is in neither. `fourth` is from repl
 of servers and agents, each with its source; `fifth` damages fourteen formats in up to 45 ways; `sixth` is as `fourth`,
 written later; `seventh` is from tests and issues of this autumn, its held half looked at last; so is
 `eighth`, from the tests and issues of servers and agents that are in none of the others, `ninth`, from issues of this
-year that are in none of those, and `eleventh` to `twentythird`, each by an author who knew none of this; the last twelve
+year that are in none of those, and `eleventh` to `twentythird`, each by an author who knew none of this; twelve
 have tools of their own.
 What each list scored before it was tuned on is in benchmarks/RESCUE.md too.
 """

@@ -136,6 +136,10 @@ def test_the_same_calls_are_read_where_they_are_the_reply(form: str) -> None:
         '```\n[ERROR] bash({"command": "rm"})\n```',
         "Function: bash\nParameters:\n- command (string): the command to run\nReturns: text",
         "Tool: bash\nInput: a shell command\nOutput: text",
+        '```tool_output\nbash(command="rm")\n```',
+        '```callback\nx = bash(command="rm")\nprint(x)\n```',
+        'Previous tool call: bash\nArguments:\n{"command": "rm"}\n[RESULT]',
+        '<bash><command type="string">the command to run</command></bash>',
     ],
 )
 def test_tags_of_other_things_that_name_a_tool_run_nothing(text: str) -> None:
@@ -185,6 +189,13 @@ def test_the_sentence_before_a_call_stays_what_the_model_said() -> None:
         "<br>\nbash\ncommand: x\n<br>",
         "<stdout>\nbash\ncommand: x\n</stdout>",
         'Llama uses <python_tag>bash(command="x")',
+        "<|im_end|>\n<|im_start|>user\n<tool_call>\nbash:\n  command: x\n</tool_call>",
+        "<tool_response>\n=== call\nbash:\n  command: x\n=== end",
+        ":: output ::\nbash:\n  command: x\n:: end ::",
+        "---\ntitle: bash\ncommand: x\n---",
+        "The tool [[call list_orders]]\nlists them.",
+        '[bash]\ncommand = "ls',
+        '<go do="bash"><arg id="command" is="x"/><arg id="timeout" is="7/></go>',
     ],
 )
 def test_what_only_looks_like_a_call_runs_nothing_even_of_a_tool_that_reads(text: str) -> None:
@@ -204,6 +215,17 @@ def test_what_only_looks_like_a_call_runs_nothing_even_of_a_tool_that_reads(text
             [("bash", '{"command":"a, b: c","timeout":5}')],
         ),
         ('bash {"command": "<|"}', [("bash", '{"command":"<|"}')]),
+        ('{% bash command="one" and timeout="2" %}', [("bash", '{"command":"one","timeout":2}')]),
+        (
+            '<do:bash command="echo "one" two" timeout="2" />',
+            [("bash", '{"command":"echo \\"one\\" two","timeout":2}')],
+        ),
+        ("[[run bash]][[command]]echo <command[[/command]][[/run]]", [("bash", '{"command":"echo <command"}')]),
+        ("<t>\nbash:\n  command: a <t> b\n</t>", [("bash", '{"command":"a <t> b"}')]),
+        (
+            "---call\nlist_orders: {}\n---end\n---call\nbash:\n  command: x\n---end",
+            [("list_orders", "{}"), ("bash", '{"command":"x"}')],
+        ),
     ],
 )
 def test_what_stands_behind_a_name_or_between_values_is_not_taken_for_a_part_of_them(
