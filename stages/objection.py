@@ -578,7 +578,7 @@ def no_such_tool(name: str, nearest: str | None) -> str:
 
 def _maybe_meant(tools: Sequence[str], damage: str | None, *, words: bool) -> str:
     """A question that assumes nothing: a small model that is told to reply with the call does so."""
-    which = listed(tools) or "a tool"
+    which = listed(tools) if tools else "a tool"
     what = f"a call of {which}" if tools else "something like a tool call"
     why = f", which cannot be read: {damage}" if damage else " among other text."
     if not words:

@@ -177,6 +177,8 @@ def run_cancel(options: argparse.Namespace) -> int:
     if known.over:
         Console(stderr=True).say(f"the run {known.id} has already ended, and stays as it is:")
         _show(Console(stderr=True), known)
+    else:
+        print(f"cancelled {known.id}")
     return 0
 
 

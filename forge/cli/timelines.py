@@ -1,5 +1,6 @@
 """The HTML page of a recorded run, turn by turn, with times. `rows.py` has the texts of the rows."""
 
+import itertools
 import os
 import re
 import tempfile
@@ -244,9 +245,10 @@ def recorded_timeline(journal: Journal) -> list[Section]:
     """A section for each model call, with the tools that ran after it."""
     sections: list[Section] = []
     results: set[str] = set()
+    calls = itertools.count(1)
     for entry in journal.entries:
         if isinstance(entry.effect, SentPart):
-            sections.append(Section(title=f"Model call {len(sections) + 1}"))
+            sections.append(Section(title=f"Model call {next(calls)}"))
         elif not sections:
             sections.append(Section(title="Before the first model call"))
         sections[-1].items += _journal_items(entry, results)
