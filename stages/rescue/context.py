@@ -18,6 +18,7 @@ _CLOSERS = re.compile(
     r"<[|\uff5c][\w\u2581]{0,40}end[|\uff5c]>|\]<\]minimax\[>\[){0,8}"
 )
 """Closing markup after a call."""
+_JOINED = re.compile(r"[\s,;|*`>-]*(?:\d{1,3}[.)]|\(?[a-zA-Z]\))?\s*")
 
 
 def is_shown(text: str, start: int, end: int, floor: int, *, torn: bool) -> bool:
@@ -41,6 +42,11 @@ def is_shown(text: str, start: int, end: int, floor: int, *, torn: bool) -> bool
         or _in_transcript(text, start, end)
     )
     return line or (not torn and _in_quotation(text, start, end, floor))
+
+
+def is_joined(text: str, start: int, end: int) -> bool:
+    """Whether what ends at `start` and what begins at `end` are items of one list: then both are shown, or neither."""
+    return end - start < _NEARLY and _JOINED.fullmatch(text, start, end) is not None
 
 
 def _opened(text: str, start: int, floor: int) -> int:

@@ -12,7 +12,7 @@ from stages.reasoning import without_reasoning
 from stages.repair.decoding import sound
 from stages.repair.json_text import is_json, object_members, string_value
 from stages.rescue.candidates import cheapest, unwrapped
-from stages.rescue.context import WINDOW, is_shown
+from stages.rescue.context import WINDOW, is_joined, is_shown
 from stages.rescue.found import Claim, Family, FoundCall, Read, Rescue, Rescued
 from stages.rescue.markers import Openers, openers
 from stages.rescue.mended import is_better, mended
@@ -242,7 +242,7 @@ def _scanned(text: str, known: Openers, names: Names) -> tuple[list[tuple[str, R
     reads: list[tuple[str, Read]] = []
     # Reasoning that came first is blank, so nothing that shows a call stands before `begin`.
     begin = len(text) - len(text.lstrip())
-    position = floor = 0
+    position = floor = shown = 0
     patience = max(_PATIENCE, len(text) // 2)
     called = damaged = False
     place = known.places(text, begin, names)
@@ -271,9 +271,10 @@ def _scanned(text: str, known: Openers, names: Names) -> tuple[list[tuple[str, R
             if read.claims or not damaged:
                 patience -= min(read.start - floor, WINDOW) // _PER_CALL
                 behind = bool(reads and reads[-1][1].claims) and _follows(text, floor, read.start)
-                torn = not read.claims
-                if read.start > begin and not behind and is_shown(text, read.start, read.end, floor, torn=torn):
+                if read.start > begin and not behind and _is_shown(text, read, floor, shown):
+                    shown = read.end
                     passed.append((read.start, read.end))
+                    _drop_joined(text, reads, read)
                     continue
             called, damaged = called or bool(read.claims), damaged or bool(read.damage)
         elif read.keep is None:
@@ -294,10 +295,22 @@ def _without_blanks(read: Read) -> Read:
     return read
 
 
+def _is_shown(text: str, read: Read, floor: int, shown: int) -> bool:
+    """Whether the reading is only shown, or continues a list of what is: the last of it ended at `shown`."""
+    joined = shown > floor and is_joined(text, shown, read.start)
+    return joined or is_shown(text, read.start, read.end, floor, torn=not read.claims)
+
+
 def _follows(text: str, floor: int, start: int) -> bool:
     """Whether nothing but blanks is between a call that ends at `floor` and this one: then it is shown no more."""
     between = text[floor:start]
     return between.isspace() or (not between and text[floor - 1] in ">]}")
+
+
+def _drop_joined(text: str, reads: list[tuple[str, Read]], read: Read) -> None:
+    """Remove the readings before this one that belong to the same list."""
+    while reads and is_joined(text, reads[-1][1].end, read.start):
+        read = reads.pop()[1]
 
 
 def _gathered(text: str, reads: list[tuple[str, Read]], names: Names) -> Rescued:
