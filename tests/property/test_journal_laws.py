@@ -54,7 +54,6 @@ setups = st.builds(
     context_tokens=st.integers(0, 100_000),
     sampling=st.builds(Sampling, temperature=st.just(UNSET) | st.floats(0, 2), seed=st.just(UNSET) | st.integers(0, 9)),
     dialect=st.builds(Dialect, wire=st.sampled_from(["openai", "ollama", "anthropic"]), body=st.just({"a": [1]})),
-    form=st.sampled_from(["json", "xml"]),
     alternating=st.booleans(),
     markers=st.none() | st.builds(Markers, opening=st.text(), between=st.none() | st.text()),
     tokens_per_character=st.none() | st.floats(0, 1),
