@@ -62,8 +62,8 @@ class Following:
         self.problem: Exception | None = None
         self.changed = asyncio.Event()
         self.reader: EventReader | None = None
-        self.head: tuple[str, int] | None = None
-        """The progress of the segment being read when it was last looked at; None: read it again."""
+        self.head: tuple[str, tuple[str, int]] | None = None
+        """The segment being read, and its progress when it was last looked at; None: read it again."""
         self.status: tuple[str, str] | None = None
         """Its last segment, and the segment's status when `run` was read."""
 
@@ -209,10 +209,10 @@ class Followings:
         changed = [
             (one, (segment, heads[segment][0]))
             for segment, one in followed.items()
-            if segment in heads and heads[segment] != one.head
+            if segment in heads and (segment, heads[segment]) != one.head
         ]
         for segment, one in followed.items():
-            one.head = heads.get(segment)
+            one.head = (segment, heads[segment]) if segment in heads else None
         await asyncio.gather(*(self._refresh(one, status) for one, status in changed))
         for one in (one for segment, one in followed.items() if segment not in heads):
             one.end(RunError(f"the run {one.id} was deleted", "unknown"))
