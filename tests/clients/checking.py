@@ -43,8 +43,9 @@ async def _before(url: str, shape: str, *, behind: bool) -> AsyncIterator[str]:
 
 
 async def _checked(check: Check, url: str, server: str, *, behind: bool) -> Row:
-    ran = await sandbox.run(check.invocation(url), LIMIT)
+    ran = await sandbox.run(check.invocation(url), {}, LIMIT, "checks")
     row = Row(
+        kind="check",
         client=check.client,
         version=check.version,
         check=check.name,

@@ -1,4 +1,4 @@
-"""Install: the pinned clients out of their registry into the cache, once; and the Node that runs them."""
+"""Install: the pinned clients out of their registries into the cache, once; and the Node that runs them."""
 
 import os
 import shutil
@@ -40,9 +40,18 @@ def install(pins: Iterable[Pin]) -> None:
         if installed(pin):
             continue
         sys.stderr.write(f"installing {' '.join(pin.packages)} into {pin.folder}\n")
-        quiet = ["--no-audit", "--no-fund", "--loglevel=error"]
-        command = ["npm", "install", *quiet, "--prefix", str(pin.folder), *pin.packages]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-        if done.returncode:
-            sys.exit(f"{' '.join(command)} failed: {(done.stderr or done.stdout).strip()[-800:]}")
+        for command in _commands(pin):
+            done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+            if done.returncode:
+                sys.exit(f"{' '.join(command)} failed: {(done.stderr or done.stdout).strip()[-800:]}")
         (pin.folder / "installed").write_text("\n".join(pin.packages))
+
+
+def _commands(pin: Pin) -> list[list[str]]:
+    if pin.registry == "npm":
+        quiet = ["--no-audit", "--no-fund", "--loglevel=error"]
+        return [["npm", "install", *quiet, "--prefix", str(pin.folder), *pin.packages]]
+    return [
+        [sys.executable, "-m", "venv", str(pin.folder)],
+        [str(pin.programs / "pip"), "install", "--quiet", "--disable-pip-version-check", *pin.packages],
+    ]

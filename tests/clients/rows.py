@@ -4,6 +4,7 @@ import subprocess
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
@@ -11,24 +12,28 @@ from msgspec import Struct
 RESULTS = Path(__file__).with_name("results.jsonl")
 ROOT = RESULTS.parents[2]
 
+Kind = Literal["check", "task"]
+
 
 class Row(Struct, frozen=True, kw_only=True):
-    """A client's run of a check before a scripted server."""
+    """One run of a client: of a check before a scripted server, or of a task on a real model. `run` counts from 1."""
 
+    kind: Kind
     client: str
     version: str
     check: str
     server: str
     proxy: bool
+    run: int = 1
     passed: bool
     seconds: float
     date: str
     commit: str
 
     @property
-    def key(self) -> tuple[str, str, str, str, bool]:
+    def key(self) -> tuple[str, str, str, str, str, bool, int]:
         """What makes two rows the same measurement."""
-        return self.client, self.version, self.check, self.server, self.proxy
+        return self.kind, self.client, self.version, self.check, self.server, self.proxy, self.run
 
 
 def read(path: Path = RESULTS) -> list[Row]:

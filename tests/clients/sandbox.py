@@ -57,11 +57,12 @@ class Invocation(Struct, frozen=True):
 
 
 class Ran(Struct, frozen=True):
-    """How it ended: its exit code, None if the time ran out; and what it said."""
+    """How it ended: its exit code, None if the time ran out; what it said; the files in its folder."""
 
     code: int | None
     said: str
     seconds: float
+    left: Mapping[str, str]
 
 
 def enter(module: str, arguments: list[str]) -> None:
@@ -79,19 +80,19 @@ def enter(module: str, arguments: list[str]) -> None:
 _NETWORK = ["--user", "--map-root-user", "--net"]
 
 
-async def run(invocation: Invocation, limit: float) -> Ran:
-    """Run it in an empty folder, for so many seconds at most, and end all that it has started.
+async def run(invocation: Invocation, files: Mapping[str, str], limit: float, room: str) -> Ran:
+    """Run it in a folder with these files, for so many seconds at most, and end all that it has started.
 
-    Home and folder are always the same ones, emptied before: the prompts of some clients hold their names. One client
-    is there at a time.
+    Home and folder are those of the room, emptied before, always the same ones: the prompts of some clients hold their
+    names. One client is in a room at a time.
     """
-    place = cache() / "rooms" / "checks"
+    place = cache() / "rooms" / room
     with FileLock(f"{place}.lock"):
         _fill(place / "home", invocation.home)
-        _fill(place / "work", {})
+        _fill(place / "work", files)
         began = time.monotonic()
         code, said = await _ended(invocation, place, limit)
-        return Ran(code, said, time.monotonic() - began)
+        return Ran(code, said, time.monotonic() - began, _left(place / "work"))
 
 
 async def _ended(invocation: Invocation, place: Path, limit: float) -> tuple[int | None, str]:
@@ -132,6 +133,12 @@ def _fill(folder: Path, files: Mapping[str, str]) -> None:
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
+
+
+def _left(folder: Path) -> dict[str, str]:
+    """Its files; not what links lead to, and of a long one the beginning."""
+    files = [path for path in folder.iterdir() if path.is_file() and not path.is_symlink()]
+    return {path.name: path.read_bytes()[:65536].decode(errors="replace") for path in files}
 
 
 def _environment(home: Path) -> dict[str, str]:

@@ -208,7 +208,8 @@ STARTED = 'forge runs start orders.py "Report on order A-17" --id order-A-17'
 TABLE: dict[str, Row] = {
     "make demo": Row(start=by_make, says=(".venv/bin/forge demo",)),
     "make test": Row(start=by_make, says=("ruff check", "mypy", "lint-imports", "pytest")),
-    "make clients": Row(start=by_make, says=("-m tests.clients",)),
+    "make clients": Row(start=by_make, says=("-m tests.clients --runs=1",)),
+    "make clients AGENTS=all RUNS=3": Row(start=by_make, says=("-m tests.clients --runs=3 all",)),
     "make soak": Row(start=by_make, says=("-m soak", "--hypothesis-profile=soak")),
     "make pages": Row(start=by_make, says=("tests/evals/page_in_chromium.py",)),
     "PICTURES=folder make pages": Row(start=by_make, says=("tests/evals/page_in_chromium.py",)),
