@@ -84,6 +84,10 @@ _UNOPENED = re.compile(r"(?<![\w:.-])([A-Za-z_][\w:.-]{0,60}+) name=")
 _IN_TAGS = frozenset({"element", "tool_xml", "tool_tag", "any_markup", "lines"})
 _ESCAPES = re.compile(r"\\{1,8}([n\"'/\\])")
 """What a string in JSON or Python has escaped, and one between tags has not."""
+_MARKUP = (*"<>[]{}|=`&\\", *map(chr, _LOOK_ALIKE))
+"""A sign of markup; without any there is nothing to mend."""
+_SLIPPED_IN = re.compile(r"[<*`({\[]|[#:~]\w")
+"""What begins that which slips in beside a name."""
 _DRESS = 200
 """Characters before and behind a name that are looked at for what slipped in."""
 _MOST_NAMES = 100
@@ -96,6 +100,8 @@ def mended(text: str, found: Rescued, names: Names) -> str:
     """The text with sound tags; the same where nothing is to be mended, or what was found leaves no doubt."""
     doubtful = [call for call in found.calls if call.cost or call.arguments == "{}" or call.origin in _IN_TAGS]
     if len(text) > _LONGEST or (found.calls and not found.damage and not doubtful):
+        return text
+    if not any(map(text.__contains__, _MARKUP)):
         return text
     empty = any(call.arguments == "{}" and not names.takes_nothing(call.name) for call in doubtful)
     lost = bool(found.damage) or empty or (not found.calls and bool(names.known))
@@ -212,6 +218,8 @@ def _undressed(text: str, names: Names) -> str:
     near: list[tuple[int, int]] = []
     for place in sorted(found.start() for name in known for found in re.finditer(re.escape(name), text)):
         begin = max(0, place - _DRESS)
+        if not _SLIPPED_IN.search(text, begin, place + _DRESS):
+            continue
         begin = near.pop()[0] if near and near[-1][1] >= begin else begin
         near.append((begin, place + _DRESS))
     pieces: list[str] = []

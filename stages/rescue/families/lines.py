@@ -42,13 +42,13 @@ _MOST = 20_000
 
 
 def _read(text: str, start: int, names: Names) -> Read | None:
-    tables = _mapping(text, start, start, len(text), names) if _TABLE.search(text) else None
+    tables = _mapping(text, start, start, len(text), names) if "[" in text and _TABLE.search(text) else None
     return tables or lines_call(text, start, start, names) or _mapping(text, start, start, len(text), names)
 
 
 def _mapping(text: str, start: int, begin: int, end: int, names: Names) -> Read | None:
     """YAML or TOML from beginning to end that is a call in one of JSON's shapes: a guess."""
-    tables = _TABLE.search(text, begin, end) is not None
+    tables = "[" in text and _TABLE.search(text, begin, end) is not None
     begins = tables or _MAPPING.match(text, begin, end)
     near = _WORD.findall(text, begin, min(begin + _NEAR, end)) if begins else ()
     if end - begin > _MOST or not any(map(names.knows, near)):
