@@ -33,7 +33,7 @@ _ATTRIBUTE = re.compile(
     re.DOTALL,
 )
 _UNESCAPED = re.compile(
-    rf"(?P<key>{_KEY})(?:(?P<quote>[\"'])(?P<text>(?:(?![=:]\s?[\"']|[\"']\s?[=:]).){{0,400}}?)(?P=quote)"
+    rf"(?P<key>{_KEY})(?:(?P<quote>[\"'])(?P<text>(?:(?![=:]\s?[\"']|[\"']\s?[=:]|(?<=\w)\"\w).){{0,400}}?)(?P=quote)"
     rf"(?=[^\w\"']{{0,20}}{_KEY}|\W{{0,20}}\w*\Z)|{_WITHOUT_QUOTES})",
     re.DOTALL,
 )
