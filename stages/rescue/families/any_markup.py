@@ -29,7 +29,7 @@ _WITH_PREFIX = re.compile(rf"[\w.:{BAR[1:-1]}-]{{1,120}}+")
 _KEY = r"[^\W\d][\w.-]{0,120}+\s?(?:=[=>]|[-:]?=|->|:)\s?"
 _WITHOUT_QUOTES = r"(?P<word>[^\s\"'|,;/]{1,400}+(?:/[^\s\"'|,;/]{1,400}+){0,40}+)"
 _ATTRIBUTE = re.compile(
-    rf"(?P<key>{_KEY})(?:(?P<quote>[\"'])(?P<text>(?:(?!(?P=quote)).){{0,400}}+)(?P=quote)|{_WITHOUT_QUOTES})",
+    rf"(?P<key>{_KEY})(?:(?P<quote>[\"'])(?P<text>(?:(?!(?P=quote)).){{0,400}})(?P=quote)|{_WITHOUT_QUOTES})",
     re.DOTALL,
 )
 _UNESCAPED = re.compile(
