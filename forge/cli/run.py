@@ -137,7 +137,7 @@ def imported(file: str, written: str) -> ModuleType:
         spec.loader.exec_module(module)
     except DefinitionError as error:
         problems = "\n".join(f"- {problem}" for problem in error.problems)
-        raise ForgeError(f"{path} has an invalid workflow or agent:\n{problems}") from None
+        raise ForgeError(f"{path} has an invalid workflow, agent or scenario:\n{problems}") from None
     # A user's file may raise anything: report what and where, without a traceback through forge.
     except (Exception, SystemExit) as error:
         what = "it ends the program" if isinstance(error, SystemExit) else f"{type(error).__name__}: {error}"

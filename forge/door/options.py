@@ -59,7 +59,7 @@ class Listening(Options, frozen=True, kw_only=True):
     request_timeout: Annotated[float, Meta(gt=0)] = 30.0
     stall_timeout: Annotated[float, Meta(gt=0)] = 300.0
     origins: Annotated[tuple[str, ...], _ORIGIN] = ()
-    grace: Annotated[float, Meta(ge=0), _GRACE] = 10.0
+    grace: Annotated[float, Meta(ge=0, lt=86400), _GRACE] = 10.0
     body_limit: Annotated[int, Meta(gt=0)] = 1024 * 1024
 
     def contradictions(self, wrong: Collection[str]) -> Iterator[str]:

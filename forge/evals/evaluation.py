@@ -249,7 +249,10 @@ class Evaluation(Struct, frozen=True, kw_only=True):
                 ours, others = errors.split((ForgeError, BrokenPipeError))
                 if ours is None or others is not None:
                     raise
-                raise ours.exceptions[0] from None
+                first = ours.exceptions[0]
+                while isinstance(first, BaseExceptionGroup):
+                    first = first.exceptions[0]
+                raise first from None
 
     def _refuse_changed(self, done: Iterable[Row]) -> None:
         """ForgeError if a scenario has changed since its last run in `done`."""

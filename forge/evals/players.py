@@ -105,8 +105,9 @@ async def _answered(
     task: Task, workflow: Workflow[Any], perform: Interpreter, messages: list[ChatMessage]
 ) -> Ending | RunEnd:
     """The outcome of the last message, or how the loop ended without one. `messages` grows by what is said and done."""
+    tail = tools_tail(workflow)
     for turn in range(workflow.budget.calls):
-        replied = await asked(task, perform, messages, tools_tail(workflow), turn)
+        replied = await asked(task, perform, messages, tail, turn)
         if isinstance(replied, RunEnd):
             return replied
         made = [

@@ -88,6 +88,8 @@ def refuse_repeated(rows: Iterable[Row], where: str) -> None:
 
 def _content(path: str | PathLike[str]) -> bytes:
     try:
+        if Path(path).exists() and not Path(path).is_file():
+            raise ForgeError(f"cannot read the results {path}: it is not a file")
         return Path(path).read_bytes()
     except OSError as error:
         raise ForgeError(f"cannot read the results {path}: {error.strerror}") from None

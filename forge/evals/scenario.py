@@ -7,8 +7,9 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from forge.errors import DefinitionError
 from forge.workflow.workflow import Workflow
-from stages.options import AtLeastOne, Options
+from stages.options import AtLeastOne, OptionError, Options
 from stages.state import Ending
 
 RunVerdict = Literal["right", "wrong", "harm", "unfinished", "unjudged"]
@@ -68,7 +69,7 @@ _NAME = re.compile(r"[^\s,](?:[^,\r\n]*[^\s,])?")
 
 
 class Scenario(Options, frozen=True, kw_only=True):
-    """A task for a model, with different data for each seed. OptionError for values and names that cannot be.
+    """A task for a model, with different data for each seed. DefinitionError for values and names that cannot be.
 
     `ideal_calls`: model calls of a flawless run. `context_tokens`: the context that it is run with. `not_counted` names
     ablations and players with which even a flawless model could not pass; those are not run. `seeds`: only seeds from 1
@@ -88,10 +89,20 @@ class Scenario(Options, frozen=True, kw_only=True):
         """Whether there is data for the seed."""
         return self.seeds is None or 1 <= seed <= self.seeds
 
+    def __post_init__(self) -> None:
+        """DefinitionError for wrong values, with the scenario's name: a file may have dozens."""
+        try:
+            super().__post_init__()
+        except OptionError as error:
+            problems = (problem.removeprefix("Scenario: ") for problem in error.problems)
+            raise DefinitionError(tuple(f"the scenario {self.name!r}: {one}" for one in problems)) from None
+
     def contradictions(self, wrong: Collection[str]) -> Iterator[str]:
         """Names that a command line could not select."""
         for field, given in {"name": (self.name,), "tags": self.tags, "not_counted": self.not_counted}.items():
-            for name in () if field in wrong else given:
+            if field in wrong:
+                continue
+            for name in given:
                 if not (isinstance(name, str) and _NAME.fullmatch(name)):
                     yield (
                         f"{field}: {name!r} is not a valid name: it needs at least one character, no comma or line "

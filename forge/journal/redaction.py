@@ -31,22 +31,21 @@ from stages.reading.replies import ReplyRead
 from stages.repair.decoding import decode_or, nested
 from stages.schema.value import Json, pairs_lost
 
-# _Members of JSON objects, including duplicates and members of JSON within a text.
+# Members of JSON objects, including duplicates and members of JSON within a text.
 
 
 class _Members(list[tuple[str, object]]):
     """The members of a JSON object in order, including duplicate names."""
 
 
-def _members(text: str) -> _Members | None:
-    """The members, if the text is a JSON object; None otherwise."""
+def _with_pairs(text: str) -> object:
+    """The JSON value of a text, with all members of its objects; None if it has none."""
     if nested(text):
         return None
     try:
-        found = json.loads(text, object_pairs_hook=_Members)
+        return json.loads(text, object_pairs_hook=_Members)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, _Members) else None
 
 
 def _inner_members(text: str) -> Iterator[tuple[str, object]]:
@@ -79,7 +78,7 @@ _MOST = 2000
 
 PROTOCOL = frozenset(
     {"type", "id", "call_id", "tool_call_id", "tool_use_id", "role", "kind", "origin", "finish", "name", "status"}
-    | {"version", "mode", "model", "workflow", "forge", "started", "run", "form", "dialect", "redacted"}
+    | {"version", "mode", "model", "workflow", "forge", "started", "run", "dialect", "redacted"}
 )
 """Fields whose texts belong to forge or a protocol; inside `_DATA`, every name is the user's."""
 
@@ -183,13 +182,13 @@ class Marks:
         inner = _json(text)
         if inner is None:
             return self._found(text)
-        hidden = self.hidden(inner, data=True)
-        if hidden != inner and not pairs_lost(text, inner):
+        hidden, lost = self.hidden(inner, data=True), pairs_lost(text, inner)
+        if hidden != inner and not lost:
             return msgspec.json.encode(hidden).decode()
         # Parsing drops duplicate members; keep the text, because it may have been refused for them.
         found = self._found(text)
-        left = _leaves(_members(found)) if found != text or hidden != inner else ()
-        return "[redacted]" if any(leaf in self._marks for leaf in left) else found
+        left = _leaves(_with_pairs(found)) if lost else ()
+        return "[redacted]" if any(self._text(leaf) != leaf for leaf in left) else found
 
     def _found(self, text: str) -> str:
         """The text with every secret replaced, in any spelling, including the beginning of a truncated one."""
@@ -425,7 +424,8 @@ class Redactor:
                 self._marks.hide_words(rest)
 
     def _called(self, tool: str, arguments: str) -> None:
-        given, parameters = _members(arguments), self._parameters.get(tool)
+        value, parameters = _with_pairs(arguments), self._parameters.get(tool)
+        given = value if isinstance(value, _Members) else None
         # The arguments of this tool that rules name; for an unknown tool, all that rules name.
         about = [argument for named, argument in self._named if parameters is None or named in {tool, "*"}]
         if given is None and (about or self._rules.where):

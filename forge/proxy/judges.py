@@ -93,7 +93,7 @@ class ReplyJudges:
         self._openers = rescue.OPENERS if search_text else openers(())
 
     def of(self, request: ServerRequest, policy: ModelPolicy, mode: Mode) -> ReplyJudge:
-        """The judge for this request under that policy, to a backend asked in that mode and form."""
+        """The judge for this request under that policy, to a backend asked in that mode."""
         tools = tuple((spec.name, bytes(spec.parameters), spec.description) for spec in request.specs)
         key = (policy, tools, request.choice.mode, request.choice.tools, request.parallel, mode)
         found = self._kept.get(key)

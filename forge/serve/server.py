@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 
 from forge import durable
@@ -48,7 +49,8 @@ class RunServer(Server):
             )
         super().__init__(self._options)
         self._followings = Followings(self._stopping)
-        self._worker = durable.worker(
+        self._worker = partial(
+            durable.worker,
             self._workflows,
             database=database,
             backend=backend,
@@ -62,7 +64,7 @@ class RunServer(Server):
         )
 
     async def _application(self, opening: AsyncExitStack) -> App:
-        self.runs: Runs = await opening.enter_async_context(self._worker)
+        self.runs: Runs = await opening.enter_async_context(self._worker())
         await opening.enter_async_context(self._followings.watching(self.runs))
         served = {workflow_of(one).name: one for one in self._workflows}
         metrics = Metrics()

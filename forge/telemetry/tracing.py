@@ -64,10 +64,10 @@ class _Operation:
         """It is over."""
         took, failed = time.monotonic() - self._began, _failure(outcome)
         try:
-            self._describe(outcome)
             if self._measured:
                 measured = {**self._measured, names.ERROR_TYPE: failed} if failed else self._measured
                 self._seen.durations.record(took, measured)
+            self._describe(outcome)
         finally:
             context.detach(self._token)
             if failed:

@@ -15,10 +15,10 @@ from msgspec import Raw, structs
 
 from forge import Workflow, tool
 from forge.cli.run import imported
+from forge.errors import DefinitionError
 from forge.evals import Judgement, Scenario, Trajectory, World, judge
 from forge.evals.series import judgement_of, scenario_digest
 from forge.evals.suite import ALL
-from stages.options import OptionError
 from stages.state import Completed
 
 
@@ -94,7 +94,7 @@ def test_messages_are_texts(messages: Any) -> None:
 )
 def test_a_scenario_is_checked_when_it_is_made(field: str, value: Any, said: str) -> None:
     known: dict[str, Any] = {"name": "s", "about": "", "world": lambda _: WORLD, "ideal_calls": 1}
-    with pytest.raises(OptionError, match=re.escape(said)):
+    with pytest.raises(DefinitionError, match=re.escape(said)):
         Scenario(**{**known, field: value})
 
 

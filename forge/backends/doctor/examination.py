@@ -97,6 +97,8 @@ class Subject(Struct, frozen=True, kw_only=True):
 
 
 class _Kept(Struct, kw_only=True, forbid_unknown_fields=True):
+    url: str
+    model: str
     forge: str
     found: datetime
     profile: Profile
@@ -122,7 +124,8 @@ def recall(subject: Subject) -> Profile | None:
 
 def remember(subject: Subject, profile: Profile) -> None:
     """Cache the profile. If the folder is not writable, this is logged, and forge will probe again."""
-    kept = _Kept(forge=VERSION, found=datetime.now(UTC), profile=profile)
+    # For people: the name of the file does not say of which server it is.
+    kept = _Kept(url=subject.url, model=subject.model, forge=VERSION, found=datetime.now(UTC), profile=profile)
     file = _file(subject)
     part = file.with_suffix(f".{os.getpid()}.part")
     try:
