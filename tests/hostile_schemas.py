@@ -85,6 +85,24 @@ def _chains() -> Named:
         _of({"$ref": "#/$defs/d0", "unevaluatedProperties": False}, {**doubled, "d30": {"required": ["x"]}}),
         {"a": {"x": "q"}},
     )
+    nested: Json = {"type": "integer"}
+    for _ in range(20):
+        nested = {"allOf": [nested], "unevaluatedProperties": False, "unevaluatedItems": False}
+    yield "unevaluated within itself", _of(nested), {"a": {"x": 1}}
+    below: dict[str, Callable[[Json], Part]] = {
+        "contains": lambda part: {"contains": part, "unevaluatedItems": False},
+        "contains in allOf": lambda part: {"allOf": [{"contains": part}], "unevaluatedItems": False},
+        "items in anyOf": lambda part: {"anyOf": [{"items": part}], "unevaluatedItems": False},
+        "anyOf": lambda part: {"anyOf": [{"properties": {"x": part}}], "unevaluatedProperties": False},
+        "if": lambda part: {"if": {"properties": {"x": part}}, "then": True, "unevaluatedProperties": False},
+        "oneOf": lambda part: {"oneOf": [{"additionalProperties": part}], "unevaluatedProperties": False},
+    }
+    for name, around in below.items():
+        inner: Json = {"type": "integer"}
+        value = 1
+        for _ in range(15):
+            inner, value = around(inner), [value] if "unevaluatedItems" in around(True) else {"x": value}
+        yield f"unevaluated below {name}, 15 deep", _of(inner), {"a": value}
 
 
 def _nest(depth: int, end: Json, **beside: Json) -> Json:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
 
+
 _MOST_BYTES = 500_000
 """Maximum total bytes of the schemas that are compiled to reduce one."""
 
@@ -47,9 +48,8 @@ def readable(parameters: bytes | Raw) -> Raw:
     """
     if _compiles(parameters):
         return Raw(bytes(parameters))
-    value = decode_or(_any, bytes(parameters), {})
-    schema = value if isinstance(value, dict) and not too_deep(value) else {}
-    shared: dict[str, Json] = {name: schema[name] for name in ("$defs", "definitions") if name in schema}
+    schema = _object_in(parameters)
+    shared = {name: schema[name] for name in ("$defs", "definitions") if name in schema}
     shared = shared if _compiles(_encoded(shared)) else {}
     kept: dict[str, Json] = {}
     left = _MOST_BYTES
@@ -68,6 +68,12 @@ def _compiles(schema: bytes | Raw) -> bool:
     except SchemaError:
         return False
     return True
+
+
+def _object_in(text: bytes | Raw) -> Mapping[str, Json]:
+    """The JSON object in the text; an empty one for any other value, or if it is nested too deeply."""
+    value = decode_or(_any, bytes(text), {})
+    return value if isinstance(value, dict) and not too_deep(value) else {}
 
 
 def _encoded(keywords: Mapping[str, Json], properties: Mapping[str, Json] | None = None) -> Raw:
@@ -95,8 +101,36 @@ _OPTIONS = 200
 """Maximum number of listed values that are considered for a message; its length is limited, too."""
 
 
-def _problem(path: Sequence[str | int], rule: str, expected: str, value: Json) -> Problem:
-    return Problem(path=dotted(path), rule=rule, expected=expected, found=shown_value(value))
+def in_words(error: "ValidationError", path: Sequence[str | int]) -> Problem:
+    """The validator's error as a problem at that path."""
+    found = cut_text(msgspec.json.encode(error.instance).decode())
+    return Problem(path=dotted(path), rule=error.kind.name, expected=_expected(error), found=found)
+
+
+def missing(name: str, path: Sequence[str | int]) -> Problem:
+    """The problem of an object that lacks a required member."""
+    return Problem(path=dotted([*path, name]), rule="required", expected="a value (required)", found="nothing")
+
+
+def unexpected(name: str, value: Json, path: Sequence[str | int]) -> Problem:
+    """The problem of an object with a member that is not allowed."""
+    where, expected = dotted([*path, name]), "no argument of that name"
+    return Problem(path=where, rule="additionalProperties", expected=expected, found=shown_value(value))
+
+
+def _unmatched(pattern: str, value: Json, path: Sequence[str | int]) -> Problem:
+    """The problem of a text that does not match the pattern."""
+    expected = f"text that matches {cut_text(pattern, 200)}"
+    return Problem(path=dotted(path), rule="pattern", expected=expected, found=shown_value(value))
+
+
+def unlisted(part: dict[str, Json], value: Json, path: Sequence[str | int]) -> Problem:
+    """The problem of a value that is not one of those in the part's `enum` or `const`."""
+    found, options = shown_value(value), part.get("enum")
+    if "const" in part or not isinstance(options, list):
+        return Problem(path=dotted(path), rule="const", expected=shown_value(part.get("const")), found=found)
+    expected = "one of " + cut_text(", ".join(map(shown_value, options[:_OPTIONS])), 400)
+    return Problem(path=dotted(path), rule="enum", expected=expected, found=found)
 
 
 def _expected(error: "ValidationError") -> str:
@@ -110,10 +144,14 @@ def _expected(error: "ValidationError") -> str:
             return f"text in the format {name}"
         case _:
             words = _LIMITS.get(error.kind.name)
-            return words.format(error.kind.value) if words else _OTHER.format(error.kind.name)
+            return words.format(error.kind.value) if words else _keeps_rule(error.kind.name)
 
 
-_OTHER = "a value that keeps the rule {}"
+def _keeps_rule(rule: str) -> str:
+    """What a rule without an entry in `_LIMITS` requires."""
+    return f"a value that keeps the rule {rule}"
+
+
 _LIMITS = {
     "minimum": "at least {}",
     "maximum": "at most {}",
@@ -162,12 +200,15 @@ _Found = tuple[int, Problem]
 """A problem, and its depth in the value."""
 
 
-def _problems(value: Json, judge: Judge, size: int) -> tuple[Problem, ...]:
+def problems(value: Json, judge: Judge, size: int) -> tuple[Problem, ...]:
     """The first few problems of a value that does not fit, at least one. The deepest, most specific ones come first."""
-    some = islice(_in(value, Place(judge, judge.schema.root), Fuel(size)), _LOOKED_AT)
-    found = sorted(some, key=lambda each: -each[0])
+    found = sorted(
+        islice(_in(value, Place(judge, judge.schema.root), Fuel(size)), _LOOKED_AT), key=lambda each: -each[0]
+    )
     named = tuple(dict.fromkeys(problem for _, problem in found))[:_MOST]
-    return named or (_problem((), "schema", "arguments that fit the schema", value),)
+    return named or (
+        Problem(path="", rule="schema", expected="arguments that fit the schema", found=shown_value(value)),
+    )
 
 
 def _in(value: Json, at: Place, fuel: Fuel) -> Iterator[_Found]:
@@ -183,7 +224,10 @@ def _in(value: Json, at: Place, fuel: Fuel) -> Iterator[_Found]:
         yield len(at.path), problem
     if not led:
         rule = next((keyword for keyword in at.rules if keyword not in _LOCAL | _FOLLOWED), "schema")
-        yield len(at.path), _problem(at.path, rule, _OTHER.format(rule), value)
+        yield (
+            len(at.path),
+            Problem(path=dotted(at.path), rule=rule, expected=_keeps_rule(rule), found=shown_value(value)),
+        )
 
 
 def _elsewhere(value: Json, at: Place, fuel: Fuel) -> Iterator[_Found]:
@@ -212,7 +256,7 @@ def _alternative(value: Json, branches: list[Place], at: Place, fuel: Fuel) -> I
         yield from _in(value, meant[0], fuel)
         return
     expected = cut_text(" or ".join(dict.fromkeys(_wanted(branch, fuel) for branch in meant or branches)), 400)
-    yield len(at.path), _problem(at.path, "anyOf", expected, value)
+    yield len(at.path), Problem(path=dotted(at.path), rule="anyOf", expected=expected, found=shown_value(value))
 
 
 def _plausible(value: Json, at: Place, fuel: Fuel) -> bool:
@@ -251,27 +295,20 @@ def _here(value: Json, at: Place) -> Iterator[Problem]:
     if isinstance(value, dict):
         for name in names_in(at.rules.get("required")):
             if name not in value:
-                where = dotted((*at.path, name))
-                yield Problem(path=where, rule="required", expected="a value (required)", found="nothing")
+                yield missing(name, at.path)
         if at.rules.get("additionalProperties") is False:
             known, patterns = members_of(at.rules), at.rules.get("patternProperties")
             named = patterns if isinstance(patterns, dict) else {}
             for name, child in value.items():
                 if name not in known and not any(at.judge.finds(pattern, name) for pattern in named):
-                    yield _problem((*at.path, name), "additionalProperties", "no argument of that name", child)
+                    yield unexpected(name, child, at.path)
     for error in at.judge.own(at.rules, _LOCAL - _TOLD_HERE).iter_errors(value):
-        yield _problem(at.path, error.kind.name, _expected(error), value)
+        yield in_words(error, at.path)
     pattern = at.rules.get("pattern")
     if isinstance(pattern, str) and isinstance(value, str) and not at.judge.finds(pattern, value):
-        yield _problem(at.path, "pattern", f"text that matches {cut_text(pattern, 200)}", value)
-    if at.judge.lists(at.rules, value):
-        return
-    options = at.rules.get("enum")
-    if "const" in at.rules or not isinstance(options, list):
-        yield _problem(at.path, "const", shown_value(at.rules.get("const")), value)
-    else:
-        listed = cut_text(", ".join(map(shown_value, options[:_OPTIONS])), 400)
-        yield _problem(at.path, "enum", f"one of {listed}", value)
+        yield _unmatched(pattern, value, at.path)
+    if not at.judge.lists(at.rules, value):
+        yield unlisted(at.rules, value, at.path)
 
 
 # The check of a tool's arguments: from JSON text to canonical JSON that fits the schema, or the problems.
@@ -338,11 +375,11 @@ def checker(parameters: bytes | Raw) -> Check:
         if isinstance(value, Problem):
             return Misfit(problems=(value,))
         repairs: tuple[str, ...] = ()
-        if isinstance(value, str) and isinstance(inner := _decoded(value), dict):
-            # The model encoded its arguments twice.
-            value, repairs = inner, ("JSON text to object",)
+        if isinstance(value, str):
+            value, repairs = _unquoted(value), ("JSON text to object",)
         if not isinstance(value, dict):
-            return Misfit(problems=(_problem((), "type", "one JSON object with the arguments", value),))
+            expected = "one JSON object with the arguments"
+            return Misfit(problems=(Problem(path="", rule="type", expected=expected, found=shown_value(value)),))
         # Arguments that fit need no coercion, except for those that `_BETTER` finds.
         quick, better = schema.quick(len(text)), improves and bool(_BETTER.search(text))
         fits = quick and schema.whole.is_valid(value)
@@ -356,13 +393,10 @@ def checker(parameters: bytes | Raw) -> Check:
                 judge.learn(value, fits=schema.whole.is_valid(value))
             fits = judge.fits(schema.root, value)
             if judge.exhausted and not quick:
-                expected = "arguments with fewer values, which can be checked against all alternatives of the schema"
-                return Misfit(problems=(Problem(path="", rule="size", expected=expected, found=cut_text(text)),))
+                return Misfit(problems=(_too_much(text),))
             if not fits:
-                return Misfit(problems=_problems(value, judge, len(text)))
-        if more := repairs[_REPAIRS:]:
-            repairs = (*repairs[:_REPAIRS], f"and {len(more)} more")
-        return Fits(arguments=msgspec.json.encode(value).decode(), repairs=repairs)
+                return Misfit(problems=problems(value, judge, len(text)))
+        return Fits(arguments=msgspec.json.encode(value).decode(), repairs=_few(repairs) if repairs else ())
 
     return check
 
@@ -389,3 +423,19 @@ def _decoded(text: str) -> Json | Problem:
 
 def _deep(text: str) -> Problem:
     return Problem(path="", rule="depth", expected=f"at most {MAX_DEPTH} levels of nesting", found=cut_text(text))
+
+
+def _too_much(text: str) -> Problem:
+    expected = "arguments with fewer values, which can be checked against all alternatives of the schema"
+    return Problem(path="", rule="size", expected=expected, found=cut_text(text))
+
+
+def _unquoted(text: str) -> Json:
+    """The object in the text, if the model encoded its arguments twice; else the text."""
+    value = _decoded(text)
+    return value if isinstance(value, dict) else text
+
+
+def _few(repairs: tuple[str, ...]) -> tuple[str, ...]:
+    more = len(repairs) - _REPAIRS
+    return repairs if more <= 0 else (*repairs[:_REPAIRS], f"and {more} more")

@@ -35,24 +35,22 @@ _XML_ITEMS = LazyPattern(r"(?:\s*+<item>[^<]*+</item>)++\s*+")
 
 def _retype(value: Json, part: dict[str, Json], judge: Judge) -> tuple[Json, str]:
     """The value in the required type, and the name of the coercion; empty if there was none."""
-    types = types_of(part)
-    if isinstance(value, dict) and value.keys() == _TYPED and types and not _of_type(value, part):
+    if isinstance(value, dict) and value.keys() == _TYPED and types_of(part) and not _of_type(value, part):
         inner, _ = _retype(value["value"], part, judge)
         return inner, "value with its type to value"
     if value is None or isinstance(value, list | dict):
         return value, ""
     if not isinstance(value, str):
-        if part.get("format") == "decimal" and types == ("string",) and not isinstance(value, bool):
+        if part.get("format") == "decimal" and types_of(part) == ("string",) and kinds(value) & {"number", "integer"}:
             return msgspec.json.encode(value).decode(), "number to decimal"
         whole = _whole(value, part)
         if whole is not value:
             return whole, "number to integer"
-        only_text = "string" in types and not {"integer", "number"} & {*types}
-        if only_text and isinstance(value, int) and not isinstance(value, bool) and judge.lists(part, str(value)):
+        if isinstance(value, int) and not isinstance(value, bool) and _is_text(part) and judge.lists(part, str(value)):
             return str(value), "integer to string"
         option = _option(value, part, judge)
         return (value, "") if option is None else (option, f"{json_type(value)} to option")
-    if value in ("null", "None") and "null" in types and "enum" not in part and "const" not in part:
+    if value in ("null", "None") and "null" in types_of(part) and "enum" not in part and "const" not in part:
         # If null is allowed, no model means the text "null".
         return None, "string to null"
     if _of_type(value, part) and judge.lists(part, value):
@@ -64,20 +62,27 @@ def _retype(value: Json, part: dict[str, Json], judge: Judge) -> tuple[Json, str
         whole = _whole(spelt, part)
         source = "JSON text" if isinstance(spelt, list | dict) else "string"
         return whole, f"{source} to {json_type(whole)}"
-    if "array" in types and (items := _XML_ITEMS.compiled.fullmatch(value)):
+    if "array" in types_of(part) and (items := _XML_ITEMS.compiled.fullmatch(value)):
         return list(_XML_ITEM.compiled.findall(items[0])), "items to array"
     # Text that begins like JSON was meant as JSON, not as the only item of a list.
-    if "array" in types and value and not value.lstrip().startswith(("[", "{")):
+    if "array" in types_of(part) and value and not value.lstrip().startswith(("[", "{")):
         return [value], _LIST_OF_ONE
     return value, ""
 
 
-def _option(value: float, part: dict[str, Json], judge: Judge) -> str | None:
+def _is_text(part: Mapping[str, Json]) -> bool:
+    """Whether the part allows text but not numbers."""
+    return "string" in (types := types_of(part)) and not {"integer", "number"} & {*types}
+
+
+def _option(value: Json, part: dict[str, Json], judge: Judge) -> str | None:
     """The listed string that spells this boolean or number, in any case; None if there are several, or none.
 
     None, too, if the value itself is listed.
     """
-    if not part.keys() & {"enum", "const"} or (_of_type(value, part) and judge.lists(part, value)):
+    if not isinstance(value, bool | int | float) or not part.keys() & {"enum", "const"}:
+        return None
+    if _of_type(value, part) and judge.lists(part, value):
         return None
     spelt = msgspec.json.encode(value).decode()
     spellings = map("".join, product(*({letter, letter.upper()} for letter in spelt)))
@@ -117,11 +122,8 @@ def _spelt(text: str) -> Json:
     try:
         value = decode(_any, text)
     except msgspec.DecodeError:
-        # Text that can only be repaired in one way, such as a Python list.
-        found = json_at(text, 0) if text.startswith(("[", "{")) else None
-        if not isinstance(found, FoundJson) or not found.repairs or text[found.end :].strip():
-            return text
-        return text if found.cost and not {*found.repairs} <= _WORDS_ALONE else _spelt(found.text)
+        repaired = _repaired_text(text)
+        return _spelt(repaired) if repaired else text
     if isinstance(value, list | dict):
         return text if too_deep(value) or pairs_lost(text, value) else value
     if isinstance(value, str):
@@ -143,6 +145,16 @@ def _number(text: str, otherwise: str) -> Json:
 
 _WORDS_ALONE = frozenset({"bare_string", "single_quotes"})
 """Repairs of YAML's lists, `[red, blue]`: where a list is required, they mean nothing else."""
+
+
+def _repaired_text(text: str) -> str | None:
+    """The JSON for text that can only be repaired in one way, such as a Python list; None for any other text."""
+    found = json_at(text, 0) if text.startswith(("[", "{")) else None
+    if not isinstance(found, FoundJson) or not found.repairs or text[found.end :].strip():
+        return None
+    if found.cost and not {*found.repairs} <= _WORDS_ALONE:
+        return None
+    return found.text
 
 
 # Lossless coercions, guided by the schema. These, and no others:
@@ -250,17 +262,13 @@ def _noted(repair: str, at: Place) -> str:
 
 
 def _children(value: Json, at: Place, fuel: _Walk) -> _Coerced:
-    if isinstance(value, dict):
-        return _members(value, at, fuel)
-    if not isinstance(value, list):
-        return value, []
-    changed, repairs = dict[int, Json](), list[str]()
-    for i, item, place in at.items(value):
-        coerced, more = _coerced(item, place, fuel)
-        if more:
-            changed[i] = coerced
-            repairs += more
-    return ([changed.get(i, item) for i, item in enumerate(value)], repairs) if repairs else (value, [])
+    match value:
+        case dict():
+            return _members(value, at, fuel)
+        case list():
+            return _items(value, at, fuel)
+        case _:
+            return value, []
 
 
 def _members(value: dict[str, Json], at: Place, fuel: _Walk) -> _Coerced:
@@ -281,3 +289,13 @@ def _members(value: dict[str, Json], at: Place, fuel: _Walk) -> _Coerced:
     for name in left_out:
         del changed[name]
     return changed, repairs
+
+
+def _items(value: list[Json], at: Place, fuel: _Walk) -> _Coerced:
+    changed, repairs = dict[int, Json](), list[str]()
+    for i, item, place in at.items(value):
+        coerced, more = _coerced(item, place, fuel)
+        if more:
+            changed[i] = coerced
+            repairs += more
+    return ([changed.get(i, item) for i, item in enumerate(value)], repairs) if repairs else (value, [])

@@ -24,13 +24,12 @@ from stages.schema.value import (
     dotted,
     is_pointer,
     members_of,
-    names_in,
     shown_value,
     too_deep,
 )
 
 if TYPE_CHECKING:
-    from jsonschema_rs import FancyRegexOptions, KeywordValidator, RegexOptions, Validator
+    from jsonschema_rs import FancyRegexOptions, KeywordValidator, RegexOptions, ValidationError, Validator
 
 
 # The keywords of a schema that contain parts.
@@ -45,7 +44,7 @@ _INNER = frozenset(
 """Keywords whose parts apply to members, their names, and items."""
 
 _UNEVALUATED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
-"""Keywords that depend on the verdicts of the keywords beside them, so that only the validator can check them."""
+"""Keywords that depend on the verdicts of the keywords beside them."""
 
 _DEFINITIONS = frozenset({"$defs", "definitions"})
 
@@ -54,11 +53,11 @@ _NAMED = frozenset({"properties", "patternProperties", "dependentSchemas", "depe
 
 _PARTS = _SAME_VALUE | _INNER | _DEFINITIONS
 
-_SchemaPath = tuple[str | int, ...]
+SchemaPath = tuple[str | int, ...]
 """A path from a part to one within it: the keyword, and the name or index under it."""
 
 
-def _parts_of(part: dict[str, Json], keyword: str) -> list[Json]:
+def parts_of(part: dict[str, Json], keyword: str) -> list[Json]:
     """The parts under the keyword."""
     match part.get(keyword):
         case None:
@@ -72,24 +71,24 @@ def _parts_of(part: dict[str, Json], keyword: str) -> list[Json]:
             return [one]
 
 
-def _with_parts(part: dict[str, Json], change: Callable[[_SchemaPath, Json], Json]) -> dict[str, Json]:
+def _with_parts(part: dict[str, Json], change: Callable[[SchemaPath, Json], Json]) -> dict[str, Json]:
     """The part with each part within it changed."""
-    changed = dict(part)
-    for keyword, rule in part.items():
-        match rule:
-            case _ if keyword not in _PARTS:
-                pass
-            case list():
-                changed[keyword] = [change((keyword, i), one) for i, one in enumerate(rule)]
-            case dict() if keyword in _NAMED:
-                named = rule.items()
-                changed[keyword] = {n: one if isinstance(one, list) else change((keyword, n), one) for n, one in named}
-            case _:
-                changed[keyword] = change((keyword,), rule)
-    return changed
+    return {keyword: _changed(keyword, rule, change) if keyword in _PARTS else rule for keyword, rule in part.items()}
 
 
-def _objects_in(root: Json) -> Iterator[dict[str, Json]]:
+def _changed(keyword: str, rule: Json, change: Callable[[SchemaPath, Json], Json]) -> Json:
+    match rule:
+        case list():
+            return [change((keyword, i), part) for i, part in enumerate(rule)]
+        case dict() if keyword in _NAMED:
+            return {
+                name: part if isinstance(part, list) else change((keyword, name), part) for name, part in rule.items()
+            }
+        case _:
+            return change((keyword,), rule)
+
+
+def objects_in(root: Json) -> Iterator[dict[str, Json]]:
     """All objects in the schema, itself first, including those that are values, such as constants."""
     todo = [root]
     while todo:
@@ -156,26 +155,29 @@ def searches(root: dict[str, Json]) -> dict[str, Search | None]:
         texts -= len(pattern)
         if len(pattern) > _MOST_TEXT or texts < 0:
             found[pattern] = None
-            continue
-        empty = f"(?:x(?:{pattern})){{0}}"  # repeated zero times, the pattern is parsed, but its program is empty
-        if not _compiles(empty, LARGEST):
-            continue
-        around = not _compiles(empty, LARGEST, around=False)
-        found[pattern] = None
-        for size in [size for size in _SIZES if size <= sizes]:
-            sizes -= size
-            if _compiles(pattern, size, around=around):
-                found[pattern] = Search(size * (1 + pattern.count("(?")) if around else size, around)
-                break
+        elif _compiles(f"(?:x(?:{pattern})){{0}}", LARGEST):
+            # Repeated zero times, the pattern is parsed, but its program is empty.
+            tried = [size for size in _SIZES if size <= sizes]
+            found[pattern], spent = _search(pattern, tried)
+            sizes -= spent
     return found
 
 
 def _patterns(root: Json) -> Iterator[str]:
-    for part in _objects_in(root):
+    for part in objects_in(root):
         if isinstance(pattern := part.get("pattern"), str):
             yield pattern
         if isinstance(named := part.get("patternProperties"), dict):
             yield from named
+
+
+def _search(pattern: str, sizes: list[int]) -> tuple[Search | None, int]:
+    """The pattern's cost, and the total bytes of the trials."""
+    around = not _compiles(f"(?:x(?:{pattern})){{0}}", LARGEST, around=False)
+    for tried, size in enumerate(sizes, 1):
+        if _compiles(pattern, size, around=around):
+            return Search(size * (1 + pattern.count("(?")) if around else size, around), sum(sizes[:tried])
+    return None, sum(sizes)
 
 
 def _compiles(pattern: str, size: int, *, around: bool = True) -> bool:
@@ -216,7 +218,7 @@ _REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
 def visits(root: dict[str, Json]) -> int:
     """An upper bound for the parts that apply to one value; `MOST_VISITS` if it is that high or there is none."""
     named = [
-        part for part in _objects_in(root) if part.keys() & {"$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"}
+        part for part in objects_in(root) if part.keys() & {"$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"}
     ]
     counts: dict[int, int] = {}
     if len(named) > _MOST_NAMED:
@@ -241,7 +243,7 @@ def visits(root: dict[str, Json]) -> int:
                 return MOST_VISITS
             below = 0
             for keyword in part.keys() & (_SAME_VALUE | _INNER):
-                within_it = [count(one, depth + 1) for one in _parts_of(part, keyword)]
+                within_it = [count(one, depth + 1) for one in parts_of(part, keyword)]
                 # A member has one name and an item one index, so only one of these parts applies.
                 below += max(within_it, default=0) if keyword in ("properties", "prefixItems") else sum(within_it)
             for keyword in part.keys() & _REFERENCES:
@@ -297,31 +299,27 @@ def compiled(parameters: bytes | Raw) -> Compiled:
     known = searches(schema)
     root = _affordable(known, unchecked, (), schema)
     ways = visits(root)
-    if ways >= MOST_VISITS and any(part.keys() & _UNFOLLOWED for part in _objects_in(root)):
+    if ways >= MOST_VISITS and any(part.keys() & _UNFOLLOWED for part in objects_in(root)):
         unchecked.append("references that are not pointers")
     kept = {pattern: search for pattern, search in known.items() if search}
     around = any(search.around for search in kept.values())
     bounded = not around and ways < MOST_VISITS
-    if not bounded and any(part.keys() & _UNEVALUATED for part in _objects_in(root)):
-        # To compile them, the validator copies all that they see, which takes exponential time if parts refer to two.
-        unchecked.append("unevaluatedProperties and unevaluatedItems")
-        root = _without_unevaluated(root)
-    # The validator compares a value with each array and object of an enum.
-    enums = (options for part in _objects_in(root) if isinstance(options := part.get("enum"), list))
-    compared = sum(isinstance(option, list | dict) for options in enums for option in options)
     return Compiled(
         root=root,
         draft=str(root.get("$schema", "")),
-        documents=any(isinstance(part.get("$id"), str) for part in _objects_in(root) if part is not root),
-        whole=_validator(root, around=around),
+        documents=any(isinstance(part.get("$id"), str) for part in objects_in(root) if part is not root),
+        whole=_validator(root if bounded else _without_unevaluated(root), around=around),
         searches=kept,
         unchecked=tuple(unchecked),
-        rate=3 * (ways + compared) + sum(search.rate for search in kept.values()) if bounded else None,
+        rate=3 * (ways + _compared(root)) + sum(search.rate for search in kept.values()) if bounded else None,
     )
 
 
 def _without_unevaluated(schema: dict[str, Json]) -> dict[str, Json]:
-    """The schema without its "unevaluated" keywords, wherever a reference may lead."""
+    """The schema with its "unevaluated" keywords where the validator only reads them.
+
+    It copies all that they see, following references, which takes exponential time if each part refers to two.
+    """
 
     def inner(value: Json) -> Json:
         match value:
@@ -332,16 +330,24 @@ def _without_unevaluated(schema: dict[str, Json]) -> dict[str, Json]:
             case _:
                 return value
 
-    # Under their names there may be something else, such as the names that one of that name depends on.
-    return {k: inner(rule) for k, rule in schema.items() if k not in _UNEVALUATED or not isinstance(rule, bool | dict)}
+    left = {keyword: inner(rule) for keyword, rule in schema.items()}
+    # Under their names there may be something else, such as the members that one of that name depends on.
+    moved = [left.pop(keyword) for keyword in _UNEVALUATED if isinstance(left.get(keyword), bool | dict)]
+    return {**left, "contentSchema": {"allOf": moved}} if moved else left
+
+
+def _compared(root: dict[str, Json]) -> int:
+    """The number of arrays and objects in its enums, because the validator compares a value with each of them."""
+    listed = (options for part in objects_in(root) if isinstance(options := part.get("enum"), list))
+    return sum(isinstance(option, list | dict) for options in listed for option in options)
 
 
 def _affordable(
-    known: Mapping[str, Search | None], unchecked: list[str], path: _SchemaPath, part: dict[str, Json]
+    known: Mapping[str, Search | None], unchecked: list[str], path: SchemaPath, part: dict[str, Json]
 ) -> dict[str, Json]:
     """The part without patterns that cost too much, which are added to `unchecked`."""
 
-    def inner(within: _SchemaPath, one: Json) -> Json:
+    def inner(within: SchemaPath, one: Json) -> Json:
         return _affordable(known, unchecked, (*path, *within), one) if isinstance(one, dict) else one
 
     left = _with_parts(part, inner)
@@ -384,12 +390,15 @@ def _validator(schema: dict[str, Json], *, around: bool) -> "Validator":
     try:
         return validator_for(schema, pattern_options=engine(around=around), validate_formats=True, offline=True)
     except ValidationError as error:
-        where = error.instance_path
-        keyword = next((step for step in reversed(where) if isinstance(step, str)), "schema")
-        said = f'the schema is wrong at "{dotted(where)}": {cut_text(error.message, 200)} (keyword "{keyword}")'
-        if error.kind.name == "$ref":
-            said = f"the schema refers outside of itself: {error.message}; refer to its own parts, as in #/$defs/name"
-        raise SchemaError(said) from error
+        raise SchemaError(_explained(error)) from error
+
+
+def _explained(error: "ValidationError") -> str:
+    where = error.instance_path
+    if error.kind.name == "$ref":
+        return f"the schema refers outside of itself: {error.message}; refer to its own parts, as in #/$defs/name"
+    keyword = next((step for step in reversed(where) if isinstance(step, str)), "schema")
+    return f'the schema is wrong at "{dotted(where)}": {cut_text(error.message, 200)} (keyword "{keyword}")'
 
 
 # Whether values fit parts of a schema: each question is answered once in a check, with bounded work in all.
@@ -403,6 +412,9 @@ _DEEPEST = 150
 _MOST_QUESTIONS = 400_000
 """Maximum number of questions in one check: about two seconds, and 100 MB for the answers."""
 
+_INLINED, _JUDGED_LEVELS = 100, 100
+"""Maximum number of copied references, and maximum depth (`_alone`)."""
+
 _MOST_SEARCHED = 10_000_000
 """Maximum units for all patterns in one check."""
 
@@ -415,9 +427,16 @@ _ALONE = "forge:alone"
 _ASKED = {"pattern": _PATTERN, "enum": _ENUM}
 """The keywords that two of them replace."""
 
-_LEFT_OUT = _DEFINITIONS | _UNEVALUATED | {_PART, _PATTERN, _ENUM, "$id", "id"}
-_LEFT_OUT |= {"$anchor", "$dynamicAnchor", "$recursiveAnchor", "$dynamicRef", "$recursiveRef"}
-"""Keywords that mean nothing in a part by itself, and those whose verdicts are the validator's alone."""
+_EVALUATING: dict[str, dict[str, Json]] = {
+    "unevaluatedProperties": {"additionalProperties": {}},
+    "unevaluatedItems": {"items": {}},
+}
+"""Parts that any value fits, and that evaluate all that a part with the keyword evaluates."""
+
+_ANY: dict[str, Json] = {"additionalProperties": {}, "items": {}}
+"""A part that any value fits, with all of it evaluated."""
+
+_LEFT_OUT = _DEFINITIONS | {_PART, _PATTERN, _ENUM, "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"}
 
 
 class _Unfit(Exception):  # noqa: N818 - a verdict: a keyword of ours raises it for a value that does not fit
@@ -435,6 +454,7 @@ class Judge:
         self.exhausted = False
         self._questions = min(1_000 + 4 * size, _MOST_QUESTIONS)
         self._searched = _MOST_SEARCHED
+        self._inlined = _INLINED
         self._waiting = 0
         self._asking = False
         self._asked: list[Json] = []
@@ -497,7 +517,8 @@ class Judge:
         """The one listed text that this is but for its case and the blanks around it; None if there is none."""
         known = self._cases.get(id(part))
         if known is None:
-            texts = names_in(part.get("enum"))
+            listed = part.get("enum")
+            texts = [one for one in listed if isinstance(one, str)] if isinstance(listed, list) else []
             alike = Counter(map(str.casefold, texts))
             known = self._cases[id(part)] = {one.casefold(): one for one in texts if alike[one.casefold()] == 1}
         found = known.get(text.strip().casefold())
@@ -580,23 +601,66 @@ class Judge:
 
         return {_PART: Part, _PATTERN: Pattern, _ENUM: Enum}
 
-    def _alone(self, part: dict[str, Json]) -> dict[str, Json]:
-        """The part by itself, with keywords of ours for its references, patterns and enums."""
+    def _alone(self, part: dict[str, Json], level: int = 0, beside: frozenset[str] = frozenset()) -> dict[str, Json]:
+        """The part by itself, with keywords of ours for its references, patterns and enums.
+
+        `beside` are the "unevaluated" keywords around it about the same value, which must see what it evaluates. So
+        references in it are replaced by copies. The validator checks the parts beside such a keyword several times,
+        which takes exponential time if they contain such keywords, too. So these are asked about: a part with such a
+        keyword evaluates all if it fits, and a part about members or items evaluates nothing that matters here.
+        """
+        if level > _JUDGED_LEVELS:
+            return {**self._question(part), **_ANY}
         left = {keyword: rule for keyword, rule in part.items() if keyword not in _LEFT_OUT}
         if self._overriding and "$ref" in part:
             left = {"$ref": part["$ref"]}
-        left = _with_parts(left, lambda _, one: self._alone(one) if isinstance(one, dict) else one)
+        further: list[Json] = []
+        own = _UNEVALUATED & left.keys()
+        if beside and own >= beside:
+            return {**self._question(part), **_ANY}
+        if beside and own:
+            further = [self._question(part), *(_EVALUATING[keyword] for keyword in own)]
+            left = {keyword: rule for keyword, rule in left.items() if keyword not in own}
+        around = beside - own or own
+
+        def inner(within: SchemaPath, one: Json) -> Json:
+            if not isinstance(one, dict):
+                return one
+            if within[0] in _SAME_VALUE:
+                return self._alone(one, level + 1, around)
+            costly = around and any(part.keys() & _UNEVALUATED for part in objects_in(one))
+            return self._question(one) if costly else self._alone(one, level + 1)
+
+        left = _with_parts(left, inner)
         for keyword, ours in _ASKED.items():
             if keyword in left:
                 left[ours] = left.pop(keyword)
                 self._asking = True
-        reference = left.pop("$ref", None)
-        # A reference into another document, or one that is not a pointer, allows any value.
-        if is_pointer(reference) and not self.schema.documents:
-            self._asking = True
-            self._asked.append(at_pointer(self.schema.root, reference))
-            left[_PART] = len(self._asked) - 1
-        return left
+        further += [
+            self._referred(rule, level, around) if keyword == "$ref" else _ANY
+            for keyword in ("$ref", "$dynamicRef", "$recursiveRef")
+            if (rule := left.pop(keyword, None)) is not None
+        ]
+        conjuncts = left.get("allOf")
+        return {**left, "allOf": [*(conjuncts if isinstance(conjuncts, list) else []), *further]} if further else left
+
+    def _referred(self, reference: Json, level: int, beside: frozenset[str]) -> Json:
+        """The part in place of the reference: a keyword of ours, a copy, or one that any value fits."""
+        if self.schema.documents or not is_pointer(reference):
+            return _ANY
+        target = at_pointer(self.schema.root, reference)
+        if not beside or not isinstance(target, dict):
+            return self._question(target)
+        if not self._inlined:
+            return {**self._question(target), **_ANY}
+        self._inlined -= 1
+        return self._alone(target, level + 1, beside)
+
+    def _question(self, part: Json) -> dict[str, Json]:
+        """A keyword of ours that asks whether the value fits that part."""
+        self._asking = True
+        self._asked.append(part)
+        return {_PART: len(self._asked) - 1}
 
 
 # The parts of a schema that apply to each place in a value.
@@ -640,8 +704,11 @@ class Place(Struct, frozen=True):
         return [self._branches(keyword) for keyword in ("anyOf", "oneOf") if keyword in self.rules]
 
     def member(self, name: str) -> Self:
-        """The part for a member that the part declares."""
-        return self._child(members_of(self.rules)[name], name)
+        """The part for that member of an object."""
+        declared = self.rules.get("properties")
+        if isinstance(declared, dict) and name in declared:
+            return self._child(declared[name], name)
+        return self._child(self.rules.get("additionalProperties"), name)
 
     def members(self, value: dict[str, Json]) -> Iterator[tuple[str, Json, Self]]:
         """The members that the part has rules for, each with its part.

@@ -78,7 +78,7 @@ def _written(token: re.Match[str], depth: int) -> str | None:
 # The rules of strings, numbers and lengths that llama.cpp's converter supports.
 
 SchemaPart = dict[str, Json]
-_Supported = tuple[SchemaPart, list[str]]
+Supported = tuple[SchemaPart, list[str]]
 """The supported rules, and the keywords of those left out."""
 
 _FORMATS = frozenset({"date", "time", "date-time", "uuid"})
@@ -87,7 +87,7 @@ _EXACT = 2**53
 """Beyond this, the converter's arithmetic with bounds is unreliable."""
 
 
-def _string_rules(schema: SchemaPart, *, typed: bool) -> _Supported:
+def _string_rules(schema: SchemaPart, *, typed: bool) -> Supported:
     """The rules of a string: one of pattern, format and length, because the converter uses only the first it finds."""
     pattern, name = schema.get("pattern"), schema.get("format")
     asked: SchemaPart = {}
@@ -101,7 +101,7 @@ def _string_rules(schema: SchemaPart, *, typed: bool) -> _Supported:
     return asked, sorted(given - asked.keys())
 
 
-def _length_rules(schema: SchemaPart, low: str, high: str) -> _Supported:
+def _length_rules(schema: SchemaPart, low: str, high: str) -> Supported:
     """The limits of a length, unless they make the grammar too large or exclude every value."""
     given = [limit for limit in (low, high) if limit in schema]
     whole = {limit: n for limit in given if (n := _whole(schema[limit])) is not None and 0 <= n <= _MOST_REPEATS}
@@ -109,7 +109,7 @@ def _length_rules(schema: SchemaPart, low: str, high: str) -> _Supported:
     return asked, [limit for limit in given if limit not in asked]
 
 
-def _number_rules(schema: SchemaPart, *, integers: bool) -> _Supported:
+def _number_rules(schema: SchemaPart, *, integers: bool) -> Supported:
     """The bounds of a number. Those of an integer become grammar, so they must be integers and allow a value."""
     given = {name: schema[name] for name in _LOWER + _UPPER if name in schema}
     if not integers:
@@ -141,7 +141,7 @@ def _whole(limit: Json) -> int | None:
 
 # The rules of objects and arrays that llama.cpp's converter supports.
 
-_Inner = Callable[[Json, str], SchemaPart]
+Inner = Callable[[Json, str], SchemaPart]
 """Projects an inner part, given the step to it (`.name`, `[]`)."""
 
 _CONDITIONAL = ("anyOf", "oneOf", "if", "then", "else", "dependentSchemas", "dependencies")
@@ -157,7 +157,7 @@ _EXCLUDABLE = LazyPattern(r"[A-Za-z0-9_./~ ]+")
 """Names that the converter can exclude from undeclared members: it copies their bytes into character classes."""
 
 
-def _object_rules(schema: SchemaPart, inner: _Inner) -> _Supported:
+def _object_rules(schema: SchemaPart, inner: Inner) -> Supported:
     """The declared or required members, and the rule for others."""
     members, required = members_of(schema), names_in(schema.get("required"))
     rest = _rest(schema, inner)
@@ -176,7 +176,7 @@ def _object_rules(schema: SchemaPart, inner: _Inner) -> _Supported:
     return {**asked, "additionalProperties": rest}, []
 
 
-def _rest(schema: SchemaPart, inner: _Inner) -> Json:
+def _rest(schema: SchemaPart, inner: Inner) -> Json:
     """The rule for undeclared members; None: left to the converter, which refuses them."""
     given = schema.get("additionalProperties")
     if schema.get("patternProperties"):
@@ -197,7 +197,7 @@ def _speaks_of_members(rule: Json) -> bool:
             return False
 
 
-def _array_rules(schema: SchemaPart, inner: _Inner) -> _Supported:
+def _array_rules(schema: SchemaPart, inner: Inner) -> Supported:
     """The items, and how many of them."""
     items = schema.get("items")
     leading = items if isinstance(items, list) else schema.get("prefixItems")
@@ -219,7 +219,7 @@ def _array_rules(schema: SchemaPart, inner: _Inner) -> _Supported:
 # Definitions that refer to themselves before any value is read (left recursion): no grammar can follow them.
 
 
-def _self_referring(definitions: dict[str, Json]) -> list[str]:
+def self_referring(definitions: dict[str, Json]) -> list[str]:
     """The definitions that close a cycle of left recursion: replacing them leaves none. Linear in the references."""
     found, done = set[str](), set[str]()
     for start, part in definitions.items():
@@ -251,25 +251,29 @@ def _leads(part: Json) -> Iterator[str]:
 
 # `allOf` merged into one part, for grammars without conjunctions. The result accepts the same values or more.
 
+_Part = dict[str, Json]
+
 _NESTED = 8
 """Maximum depth to which references and `allOf`s are followed; deeper ones are left out."""
 
-_NOTES = frozenset(
-    {"title", "description", "default", "examples", "$comment", "$id", "$schema", "$defs", "definitions"}
-)
+NOTES = frozenset({"title", "description", "default", "examples", "$comment", "$id", "$schema", "$defs", "definitions"})
 """Keywords that require nothing."""
+
 
 _MOST = 200
 """Maximum number of parts that are merged into one."""
 
 
-def _merged(part: SchemaPart, root: Json, nested: int, left: Iterator[int]) -> tuple[SchemaPart, list[str]]:
+def merge_all_of(part: _Part, root: Json) -> tuple[_Part, list[str]]:
     """The part with its `allOf` merged in, and the keywords left out because the part already had them.
 
-    Leaving one out only makes the part accept more. References are to parts of `root`; `left` has an item for each part
-    that may still be merged.
+    Leaving one out only makes the part accept more. References are to parts of `root`.
     """
-    found: SchemaPart = {keyword: rule for keyword, rule in part.items() if keyword != "allOf"}
+    return _merged(part, root, 0, iter(range(_MOST)))
+
+
+def _merged(part: _Part, root: Json, nested: int, left: Iterator[int]) -> tuple[_Part, list[str]]:
+    found: _Part = {keyword: rule for keyword, rule in part.items() if keyword != "allOf"}
     left_out: list[str] = []
     conjuncts = part.get("allOf")
     for conjunct in conjuncts if isinstance(conjuncts, list) else []:
@@ -279,7 +283,7 @@ def _merged(part: SchemaPart, root: Json, nested: int, left: Iterator[int]) -> t
     return found, left_out
 
 
-def _resolved(part: Json, root: Json, nested: int, left: Iterator[int]) -> tuple[SchemaPart, list[str]]:
+def _resolved(part: Json, root: Json, nested: int, left: Iterator[int]) -> tuple[_Part, list[str]]:
     if not isinstance(part, dict):
         return {}, [] if part is True else ["allOf"]
     if nested >= _NESTED or next(left, None) is None:
@@ -290,7 +294,7 @@ def _resolved(part: Json, root: Json, nested: int, left: Iterator[int]) -> tuple
     return _merged(part, root, nested + 1, left) if "allOf" in part else (part, [])
 
 
-def _both(one: SchemaPart, other: SchemaPart) -> tuple[SchemaPart, list[str]]:
+def _both(one: _Part, other: _Part) -> tuple[_Part, list[str]]:
     """Two parts merged, and the keywords of the second that clash with the first."""
     found, left_out = dict(one), []
     for keyword, rule in other.items():
@@ -298,16 +302,21 @@ def _both(one: SchemaPart, other: SchemaPart) -> tuple[SchemaPart, list[str]]:
         if keyword not in found:
             found[keyword] = rule
         elif keyword == "properties" and isinstance(present, dict) and isinstance(rule, dict):
-            both = present.keys() & rule.keys()
-            shared: SchemaPart = {
-                n: present[n] if present[n] == rule[n] else {"allOf": [present[n], rule[n]]} for n in both
-            }
-            found[keyword] = {**present, **rule, **shared}
+            found[keyword] = _members(present, rule)
         elif keyword == "required" and isinstance(present, list) and isinstance(rule, list):
             found[keyword] = present + [name for name in rule if name not in present]
-        elif present != rule and keyword not in _NOTES:
+        elif present != rule and keyword not in NOTES:
             left_out.append(keyword)
     return found, left_out
+
+
+def _members(one: _Part, other: _Part) -> _Part:
+    shared: _Part = {
+        name: one[name] if one[name] == part else {"allOf": [one[name], part]}
+        for name, part in other.items()
+        if name in one
+    }
+    return {**one, **other, **shared}
 
 
 # Optional members as required but nullable ones, so that a constrained model decides about each.
@@ -325,8 +334,7 @@ def written_or_null(schema: dict[str, Json]) -> dict[str, Json]:
     if not 0 < len(optional) <= MOST_OPTIONAL:
         return schema
     nullable = {name for name in optional if _may_be_null(members[name])}
-    defaults = {name: part.get("default") for name, part in members.items() if isinstance(part, dict)}
-    open_ = {name for name in nullable if defaults.get(name) is not None}
+    open_ = {name for name in nullable if _default(members[name]) is not None}
     parts: dict[str, Json] = {
         name: {"anyOf": [part, {"type": "null"}]} if name in optional - nullable else part
         for name, part in members.items()
@@ -347,6 +355,10 @@ def _may_be_null(part: Json) -> bool:
     return named == "null" or (isinstance(named, list) and "null" in named)
 
 
+def _default(part: Json) -> Json:
+    return part.get("default") if isinstance(part, dict) else None
+
+
 # Project a schema to the subset of OpenAI's strict mode: closed objects, every member required.
 #
 # https://platform.openai.com/docs/guides/structured-outputs#supported-schemas. Optional members become required ones
@@ -364,7 +376,7 @@ _FORBIDDEN = ("default", "minLength", "maxLength")
 """Keywords that llama.cpp supports and the strict subset does not. Dropping `default` has no effect."""
 
 
-class _NotStrict(ValueError):  # noqa: N818 - it is a verdict
+class NotStrict(ValueError):  # noqa: N818 - it is a verdict
     """The strict subset has no schema that accepts the same values; the text says why."""
 
 
@@ -376,30 +388,30 @@ class _Count(Struct):
     text: int = 0
 
 
-def _strict(schema: SchemaPart, before: tuple[str, ...]) -> tuple[SchemaPart, tuple[str, ...]]:
-    """The schema in the strict subset, and the rules that it no longer has. Raises _NotStrict if there is none.
+def strict(schema: SchemaPart, before: tuple[str, ...]) -> tuple[SchemaPart, tuple[str, ...]]:
+    """The schema in the strict subset, and the rules that it no longer has. Raises NotStrict if there is none.
 
     `before` are the rules that the projection for llama.cpp dropped.
     """
     if opened := [what for what in before if what.startswith("additionalProperties")]:
-        raise _NotStrict(f"further members may stand beside those declared: {opened[0]}")
+        raise NotStrict(f"further members may stand beside those declared: {opened[0]}")
     count, dropped = _Count(), list[str]()
     definitions = schema.get("$defs")
     named = definitions.items() if isinstance(definitions, dict) else ()
     whole = _strict_part({key: value for key, value in schema.items() if key != "$defs"}, "", 0, count, dropped)
     defined: SchemaPart = {name: _strict_part(part, f".{name}", 0, count, dropped) for name, part in named}
     if whole.get("type") != "object":
-        raise _NotStrict("the whole is not an object with declared members")
+        raise NotStrict("the whole is not an object with declared members")
     if count.members > _MOST_MEMBERS or count.values > _MOST_VALUES or count.text > _MOST_TEXT:
-        raise _NotStrict(f"it has {count.members} members and {count.values} listed values, {count.text} characters")
+        raise NotStrict(f"it has {count.members} members and {count.values} listed values, {count.text} characters")
     return ({**whole, "$defs": defined} if defined else whole), tuple(dict.fromkeys(dropped))
 
 
 def _strict_part(schema: Json, path: str, depth: int, count: _Count, dropped: list[str]) -> SchemaPart:
     if not isinstance(schema, dict):
-        raise _NotStrict(f"anything may stand at {_named(path)}")
+        raise NotStrict(f"anything may stand at {_named(path)}")
     if depth > _DEEPEST:
-        raise _NotStrict(f"it is nested deeper than {_DEEPEST} objects at {_named(path)}")
+        raise NotStrict(f"it is nested deeper than {_DEEPEST} objects at {_named(path)}")
     dropped += [f"{rule} at {_named(path)}" for rule in _FORBIDDEN[1:] if rule in schema]
     notes: SchemaPart = {"description": schema["description"]} if "description" in schema else {}
     if "$ref" in schema:
@@ -417,7 +429,7 @@ def _strict_part(schema: Json, path: str, depth: int, count: _Count, dropped: li
 def _strict_list(values: Json, path: str, count: _Count) -> SchemaPart:
     listed = values if isinstance(values, list) else []
     if any(isinstance(value, dict | list) for value in listed):
-        raise _NotStrict(f"an object or a list is among the values at {_named(path)}")
+        raise NotStrict(f"an object or a list is among the values at {_named(path)}")
     count.values += len(listed)
     count.text += sum(len(value) for value in listed if isinstance(value, str))
     types = sorted({json_type(value) for value in listed})
@@ -426,9 +438,11 @@ def _strict_list(values: Json, path: str, count: _Count) -> SchemaPart:
 
 
 def _strict_type(schema: SchemaPart, path: str, depth: int, count: _Count, dropped: list[str]) -> SchemaPart:
-    types = {*types_of(schema)} or {kind for rule, kind in _IMPLIED.items() if rule in schema}
+    types = {*types_of(schema)}
+    # If no type is named, a rule implies it; if none does, anything is allowed.
+    types = types or set(_told(schema))
     if not types:
-        raise _NotStrict(f"anything may stand at {_named(path)}")
+        raise NotStrict(f"anything may stand at {_named(path)}")
     left: SchemaPart = {key: schema[key] for key in schema if key not in (*_FORBIDDEN, "description", "type")}
     named: list[Json] = [*sorted(types)]
     left["type"] = named[0] if len(named) == 1 else named
@@ -440,22 +454,32 @@ def _strict_type(schema: SchemaPart, path: str, depth: int, count: _Count, dropp
     return left
 
 
-_IMPLIED = {"properties": "object", "items": "array", "prefixItems": "array", "pattern": "string", "format": "string"}
-"""The type that a rule implies in a part that names none."""
+def _told(schema: SchemaPart) -> Iterator[str]:
+    if "properties" in schema:
+        yield "object"
+    if "items" in schema or "prefixItems" in schema:
+        yield "array"
+    if "pattern" in schema or "format" in schema:
+        yield "string"
 
 
 def _object(schema: SchemaPart, path: str, depth: int, count: _Count, dropped: list[str]) -> SchemaPart:
     declared = schema.get("properties")
     if schema.get("additionalProperties", False) is not False or not isinstance(declared, dict):
-        raise _NotStrict(f"members of any name may stand at {_named(path)}")
+        raise NotStrict(f"members of any name may stand at {_named(path)}")
     always = names_in(schema.get("required"))
     count.members += len(declared)
     count.text += sum(map(len, declared))
-    members: SchemaPart = {}
-    for name, child in declared.items():
-        part = _strict_part(child, f"{path}.{name}", depth + 1, count, dropped)
-        members[name] = part if name in always else {"anyOf": [part, {"type": "null"}]}
+    members: SchemaPart = {
+        name: _member(_strict_part(child, f"{path}.{name}", depth + 1, count, dropped), always=name in always)
+        for name, child in declared.items()
+    }
     return {"properties": members, "required": [*members], "additionalProperties": False}
+
+
+def _member(part: SchemaPart, *, always: bool) -> SchemaPart:
+    """The part, or null in its place if it is optional."""
+    return part if always else {"anyOf": [part, {"type": "null"}]}
 
 
 def _items(schema: SchemaPart, path: str, depth: int, count: _Count, dropped: list[str]) -> SchemaPart:
@@ -511,20 +535,22 @@ def project(schema: bytes | Raw, target: SchemaTarget) -> Projection:
     """
     if len(bytes(schema)) > MAX_BYTES:
         return Projection(schema=Raw(b'{"type":"object"}'), dropped=("all",), refused="it is too large")
-    part, dropped = _for_llama(msgspec.json.decode(schema))
-    refused = ""
     match target:
         case "llama.cpp":
-            pass
+            part, dropped = _for_llama(msgspec.json.decode(schema))
+            return Projection(schema=Raw(msgspec.json.encode(part)), dropped=dropped)
         case "openai-strict":
-            try:
-                part, more = _strict(part, dropped)
-                dropped += more
-            except _NotStrict as reason:
-                refused = str(reason)
+            return _for_strict(*_for_llama(msgspec.json.decode(schema)))
         case _:
             assert_never(target)
-    return Projection(schema=Raw(msgspec.json.encode(part)), dropped=dropped, refused=refused)
+
+
+def _for_strict(part: SchemaPart, dropped: tuple[str, ...]) -> Projection:
+    try:
+        closed, more = strict(part, dropped)
+    except NotStrict as reason:
+        return Projection(schema=Raw(msgspec.json.encode(part)), dropped=dropped, refused=str(reason))
+    return Projection(schema=Raw(msgspec.json.encode(closed)), dropped=dropped + more)
 
 
 class _Work(Struct):
@@ -546,7 +572,7 @@ def _for_llama(root: Json) -> tuple[SchemaPart, tuple[str, ...]]:
     projected = _part(root, "", work)
     for name, part in work.todo:
         work.definitions[name] = _part(part, f".{name}", work)
-    for name in _self_referring(work.definitions):
+    for name in self_referring(work.definitions):
         work.definitions[name] = _any_value()
         work.drop("a reference that leads only to itself", name)
     whole = {**projected, "$defs": work.definitions} if work.definitions else projected
@@ -568,10 +594,7 @@ def _rules(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
     if "$ref" in schema:
         return _reference(schema, path, work)
     if "const" in schema or schema.get("enum"):
-        keyword = "const" if "const" in schema else "enum"
-        for rule in sorted(schema.keys() - _NOTES - _UNKNOWN - {keyword, "type"}):
-            work.drop(rule, path)
-        return {keyword: schema[keyword]}
+        return _listed(schema, path, work)
     if "allOf" in schema:
         return _conjunction(schema, path, work)
     if "properties" not in schema and ("anyOf" in schema or "oneOf" in schema):
@@ -579,12 +602,19 @@ def _rules(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
     return _typed(schema, path, work)
 
 
+def _listed(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
+    keyword = "const" if "const" in schema else "enum"
+    for rule in sorted(schema.keys() - NOTES - _UNKNOWN - {keyword, "type"}):
+        work.drop(rule, path)
+    return {keyword: schema[keyword]}
+
+
 def _reference(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
     pointer = schema["$ref"]
     if not isinstance(pointer, str) or not (pointer == "#" or pointer.startswith("#/")):
         work.drop("$ref", path)
         return _any_value()
-    for rule in sorted(schema.keys() - _NOTES - _UNKNOWN - {"$ref"}):
+    for rule in sorted(schema.keys() - NOTES - _UNKNOWN - {"$ref"}):
         work.drop(rule, path)
     if pointer not in work.names:
         # Characters that a converter may not read in a reference are left out of the name.
@@ -596,13 +626,13 @@ def _reference(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
 def _conjunction(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
     """`allOf` as one part; as a definition if it contains references, which may lead back to it."""
     text, conjuncts = msgspec.json.encode(schema).decode(), schema["allOf"]
-    if isinstance(conjuncts, list) and len(conjuncts) == 1 and not schema.keys() - _NOTES - _UNKNOWN - {"allOf"}:
+    if isinstance(conjuncts, list) and len(conjuncts) == 1 and not schema.keys() - NOTES - _UNKNOWN - {"allOf"}:
         return _part(conjuncts[0], path, work)
     if text not in work.names:
         if len(work.names) >= _MOST_NAMES:
             work.drop("allOf", path)
             return _any_value()
-        one, left_out = _merged(schema, work.root, 0, iter(range(_MOST)))
+        one, left_out = merge_all_of(schema, work.root)
         for rule in left_out:
             work.drop(rule, path)
         if '"$ref"' not in text:
@@ -626,7 +656,7 @@ def _alternatives(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
     keyword = "anyOf" if "anyOf" in schema else "oneOf"
     branches = schema[keyword]
     # Rules beside alternatives are ignored; the type is copied into alternatives without one.
-    for rule in sorted(schema.keys() - _NOTES - _UNKNOWN - {"type", keyword}):
+    for rule in sorted(schema.keys() - NOTES - _UNKNOWN - {"type", keyword}):
         work.drop(rule, path)
     given: SchemaPart = {"type": schema["type"]} if "type" in schema else {}
     untyped = {"type", "$ref", "const", "enum", "allOf", "anyOf", "oneOf"}
@@ -643,22 +673,20 @@ def _typed(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
     asked: SchemaPart = {"type": schema["type"]} if types else {}
     for rule in sorted({"anyOf", "oneOf"} & schema.keys()):
         work.drop(rule, path)
-
-    def inner(child: Json, step: str) -> SchemaPart:
-        return _part(child, path + step, work)
-
-    def add(supported: _Supported) -> None:
-        rules, dropped = supported
-        asked.update(rules)
+    for rules, dropped in _of_types(schema, types, lambda child, step: _part(child, path + step, work)):
+        asked |= rules
         for rule in dropped:
             work.drop(rule, path)
-
-    if not types or "object" in types:
-        add(_object_rules(schema, inner))
-    if not types or "array" in types:
-        add(_array_rules(schema, inner))
-    if not types or "string" in types:
-        add(_string_rules(schema, typed=bool(types)))
-    if types & {"integer", "number"}:
-        add(_number_rules(schema, integers="integer" in types))
     return asked or _any_value()
+
+
+def _of_types(schema: SchemaPart, types: set[str], inner: Inner) -> Iterator[Supported]:
+    """The rules for each type that the value may have; if no type is named, for those that a rule implies."""
+    if not types or "object" in types:
+        yield _object_rules(schema, inner)
+    if not types or "array" in types:
+        yield _array_rules(schema, inner)
+    if not types or "string" in types:
+        yield _string_rules(schema, typed=bool(types))
+    if types & {"integer", "number"}:
+        yield _number_rules(schema, integers="integer" in types)

@@ -50,7 +50,6 @@ order = checker(json.dumps(ORDER).encode())
         ({"type": "array", "items": {"type": "integer"}}, '"<item>1</item> <item>2</item>"', [1, 2]),
         ({"type": "array", "items": {"type": "string"}}, '"[red, dark blue]"', ["red", "dark blue"]),
         ({"type": "string"}, '"[red, blue]"', "[red, blue]"),
-        ({"type": "string", "format": "decimal"}, "1.50", "1.5"),
         ({"type": "integer"}, '{"type": "integer", "value": "5"}', 5),
         ({"type": "object"}, '{"type": "integer", "value": "5"}', {"type": "integer", "value": "5"}),
     ],
@@ -62,9 +61,9 @@ def test_what_has_one_meaning_in_the_schema_is_that(schema: dict[str, object], g
     assert json.loads(fits.arguments) == {"x": expected}
 
 
-@pytest.mark.parametrize("given", ["2.0", "3", '["1"]', '"no"'])
+@pytest.mark.parametrize("given", ["2.0", "3", '["1"]'])
 def test_a_value_that_no_option_spells_is_refused(given: str) -> None:
-    check = checker(b'{"type": "object", "properties": {"x": {"type": "string", "enum": ["1", "2", "No", "NO"]}}}')
+    check = checker(b'{"type": "object", "properties": {"x": {"type": "string", "enum": ["1", "2"]}}}')
     assert isinstance(check(f'{{"x": {given}}}'), Misfit)
 
 
@@ -218,10 +217,23 @@ def test_many_repairs_are_summed_up() -> None:
     assert (len(result.repairs), result.repairs[-1]) == (21, "and 980 more")
 
 
+def test_a_schema_that_refers_to_itself_in_alternatives_takes_no_exponential_time() -> None:
+    """64 levels with two alternatives each would never end, if all of them were tried."""
+    node = {"type": "object", "required": ["c", "k"]}
+    kinds = [{**node, "properties": {"c": {"$ref": "#"}, "k": {"enum": [None, k]}}} for k in (1, 2)]
+    check = checker(json.dumps({"anyOf": [*kinds, {"type": "object", "maxProperties": 0}]}).encode())
+    assert isinstance(check('{"k":"3","c":' * 60 + "{}" + "}" * 60), Misfit)
+
+
 def test_draft_7_is_read_as_such() -> None:
     draft = b"http://json-schema.org/draft-07/schema#"
     check = checker(b'{"$schema":"%s","properties":{"a":{"items":[{"type":"integer"}]}}}' % draft)
     assert check('{"a":["1","x"]}') == Fits(arguments='{"a":[1,"x"]}', repairs=('string to integer at "a[0]"',))
+
+
+def test_a_pattern_with_look_ahead_is_checked_in_bounded_steps() -> None:
+    check = checker(rb'{"type":"object","properties":{"a":{"type":"string","pattern":"^(?=.*\\d)(a+)+$"}}}')
+    assert isinstance(check(json.dumps({"a": "a" * 200 + "!1"})), Misfit)
 
 
 @pytest.mark.parametrize(
