@@ -71,6 +71,7 @@ from stages.schema.value import Json
 from stages.seen import (
     encoded,
     everything_given,
+    given_latest_first,
     is_own,
     is_source,
     named_values,
@@ -360,7 +361,7 @@ def _instead(bound: Grounded, value: Json, state: State, *, optional: bool) -> t
     """
     alike = dict[tuple[Json, str], None]()
     named = dict[tuple[Json, str], None]()
-    for one in reversed(everything_given(state)):
+    for one in given_latest_first(state):
         if not one.tool or not is_source(one, bound):
             continue
         known = [(n, leaf) for n, leaf in values_given_by(one) if n or leaf is not one.text]

@@ -367,9 +367,28 @@ def _is_echo(value: Json, given: Given) -> bool:
 
 def everything_given(state: State) -> tuple[Given, ...]:
     """All texts that the model was given: those cut by compaction, then those in the history."""
-    cut = (_given_before(entry) for entry in state.cleared if entry.status not in _FORGES_WORDS)
-    here = (_given(message, call, recalled=not state.cleared) for message, call in messages_with_calls(state.history))
-    return (*cut, *filter(None, here))
+    return (*_given_and_cut(state), *_given_in(state, 0, len(state.history)))
+
+
+def given_latest_first(state: State) -> Iterator[Given]:
+    """All texts that the model was given, the latest first; each is read when it is needed."""
+    end = len(state.history)
+    while end:
+        start = end - 1
+        while start and isinstance(state.history[start], Tool):
+            start -= 1  # to the reply with its call
+        yield from reversed(_given_in(state, start, end))
+        end = start
+    yield from reversed(_given_and_cut(state))
+
+
+def _given_in(state: State, start: int, end: int) -> tuple[Given, ...]:
+    pairs = messages_with_calls(state.history if end - start == len(state.history) else state.history[start:end])
+    return tuple(filter(None, (_given(message, call, recalled=not state.cleared) for message, call in pairs)))
+
+
+def _given_and_cut(state: State) -> tuple[Given, ...]:
+    return tuple(_given_before(entry) for entry in state.cleared if entry.status not in _FORGES_WORDS)
 
 
 _FORGES_WORDS: frozenset[Status] = frozenset({"not_run", "in_doubt"})

@@ -131,6 +131,11 @@ _SEEDS_PER_RUN = 1000
 """Maximum model calls per run for the seeds of two runs not to overlap."""
 
 
+def request_seed(run: int, number: int) -> int:
+    """The sampling seed of a run's n-th model call: the same for every player, and for no two calls."""
+    return run * _SEEDS_PER_RUN + number
+
+
 def metered(connection: Connection, record: RunRecord, *, seed: int, price: Price, context_tokens: int) -> Connection:
     """The connection of one run; usage is added to the record.
 
@@ -142,9 +147,7 @@ def metered(connection: Connection, record: RunRecord, *, seed: int, price: Pric
         record.asked += 1
         record.said(effect.request.body)
         setup = known.targets.get(effect.target, known)
-        # Every player's n-th call of a run has the same sampling seed.
-        number = seed * _SEEDS_PER_RUN + record.asked
-        outcome = await connection.send(seeded(effect, setup.dialect, number))
+        outcome = await connection.send(seeded(effect, setup.dialect, request_seed(seed, record.asked)))
         if isinstance(outcome, Replied):
             usage, record.fault = outcome.reply.usage, None
             record.said(msgspec.json.encode(outcome.reply))

@@ -18,6 +18,10 @@ from stages.repair.decoding import decode, sound_struct
 # Reading results: one JSON row per line, in the order in which the runs ended.
 
 
+_LARGEST = 512 * 1024**2
+"""Maximum bytes of a results file: a million rows."""
+
+
 class StoredRows(Struct, frozen=True, kw_only=True):
     """The rows of a file. `size` is the bytes of its complete lines; `torn`: the last line is incomplete."""
 
@@ -88,11 +92,13 @@ def refuse_repeated(rows: Iterable[Row], where: str) -> None:
 
 def _content(path: str | PathLike[str]) -> bytes:
     try:
-        if Path(path).exists() and not Path(path).is_file():
-            raise ForgeError(f"cannot read the results {path}: it is not a file")
-        return Path(path).read_bytes()
+        with Path(path).open("rb") as file:
+            content = file.read(_LARGEST + 1)  # a device has no end
     except OSError as error:
         raise ForgeError(f"cannot read the results {path}: {error.strerror}") from None
+    if len(content) > _LARGEST:
+        raise ForgeError(f"{path} is not a file of results: it has more than {_LARGEST:,} bytes")
+    return content
 
 
 def _row(path: str | PathLike[str], number: int, line: bytes) -> Row:

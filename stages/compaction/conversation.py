@@ -154,10 +154,11 @@ def _restored(now: tuple[Placed, ...], left: Parts) -> Iterator[Placed]:
             yield from now[slice(*part.span)]
             continue
         call = part.call_id if type(part) is Tool else None
-        for at, (shown, place) in enumerate(((one.message, one.at) for one in now[start:]), start=start):
+        for at in range(start, len(now)):
+            shown = now[at].message
             if shown is part or (type(shown) is Tool and shown.call_id == call):
                 start = at + 1
-                yield Placed(part, place)
+                yield Placed(part, now[at].at)
                 break
         else:
             yield Placed(part, -1)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from forge.cli.chat.conversation import project_notes
+from forge.cli.chat.conversation import project_notes, room
 from forge.errors import ForgeError
 
 
@@ -34,3 +34,8 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "AGENTS.md")
     with pytest.raises(ForgeError, match="is outside this folder"):
         project_notes(tmp_path, 100)
+
+
+@pytest.mark.parametrize(("tokens", "characters"), [(0, 8_000), (4_096, 4_096), (1_000_000, 32_000)])
+def test_it_takes_a_quarter_of_the_context_at_most(tokens: int, characters: int) -> None:
+    assert room(tokens) == characters

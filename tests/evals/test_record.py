@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from forge import Conversation, Limits, ToolDef, Workflow, tool
 from forge.connection import Connection, Setup
-from forge.evals.record import RunRecord, metered, seeded
+from forge.evals.record import RunRecord, metered, request_seed, seeded
 from forge.interpreters.scripted import Scripted, call, calls
 from forge.tools import IdempotencyKey, Returned
 from stages.effect import Fault, NeedsInput, Price, Replied, Reply, Request, Send, Undelivered, Usage
@@ -224,6 +224,11 @@ def test_a_request_has_its_seed_where_the_wire_has_a_field(dialect: Dialect, hea
     asked = seeded(ASK, dialect, 7).request
     assert msgspec.json.decode(asked.head) == head
     assert (asked.messages, asked.tail) == (ASK.request.messages, ASK.request.tail)
+
+
+def test_no_two_calls_of_an_evaluation_share_a_seed() -> None:
+    seeds = [request_seed(run, number) for run in range(50) for number in range(1, 100)]
+    assert len({*seeds}) == len(seeds)
 
 
 def asked(answers: Sequence[Replied | Undelivered], context_tokens: int = 100) -> tuple[RunRecord, list[object]]:

@@ -403,3 +403,34 @@ def test_what_a_tool_raises_or_returns_at_length_is_hidden_too(tmp_path: Path, a
     run_sync(workflow, "Go.", backend=Scripted(script), journal=str(path), redact=rules).unwrap()
     assert "Zq7X" not in data(path)
     assert replay(path, workflow)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '[{"pin": "zq7", "pin": "zq7"}]',
+        '[{"x": 1, "x": 2}, {"pin": "zq7"}]',
+        '{"x": 1, "x": "[{\\"pin\\": \\"zq7\\"}]"}',
+    ],
+)
+def test_a_short_secret_is_hidden_beside_a_name_that_stands_twice(tmp_path: Path, answer: str) -> None:
+    @tool(effect="read")
+    def login(pin: str) -> str:
+        """Log in."""
+        return "ok"
+
+    @tool(effect="read")
+    def audit() -> str:
+        """Show the log."""
+        return answer
+
+    @tool
+    def finish() -> str:
+        """Finish."""
+        return "done"
+
+    workflow = Workflow("desk", tools=[login, audit, finish], terminal_tool="finish")
+    script = [call("login", pin="zq7"), call("audit"), call("finish")]
+    path = tmp_path / "run.jsonl"
+    run_sync(workflow, "Go.", backend=Scripted(script), journal=path, redact=Redact(arguments=("login.pin",)))
+    assert "zq7" not in path.read_text(encoding="utf-8")

@@ -40,7 +40,7 @@ def modules() -> set[str]:
 
 def has_its_own(module: str) -> bool:
     place = HERE / module
-    return place.is_dir() or place.with_name(f"test_{place.name}.py").exists()
+    return any(place.glob("test_*.py")) or place.with_name(f"test_{place.name}.py").exists()
 
 
 def test_every_module_has_its_tests_in_one_place_or_shares_those_of_another() -> None:

@@ -169,6 +169,11 @@ def _own_agent(options: argparse.Namespace) -> OpenAgent:
     return opening
 
 
+def room(context_tokens: int) -> int:
+    """Characters of a file that fit a prompt: about a quarter of the context, if known."""
+    return min(_MOST, context_tokens or _UNKNOWN)
+
+
 def default_agent(options: argparse.Namespace) -> OpenAgent:
     """The default agent, with tools for the working folder, on the backend from the command line."""
 
@@ -177,8 +182,7 @@ def default_agent(options: argparse.Namespace) -> OpenAgent:
         asked = argparse.Namespace(**{**vars(options), "backend": options.backend or "local"})
         asked.model = model or options.model
         async with backend_of(asked, watch).connect() as connection:
-            # As many characters of a file as take about a quarter of the context.
-            folder, size = Path.cwd(), min(_MOST, connection.setup.context_tokens or _UNKNOWN)
+            folder, size = Path.cwd(), room(connection.setup.context_tokens)
             notes, told = project_notes(folder, size) if options.agents_md else ("", "")
             agent = Agent(
                 "chat",

@@ -86,11 +86,13 @@ _Names = Mapping[tuple[str, str], str]
 """The model's name for each tool, by namespace and own name."""
 
 _tools = msgspec.json.Decoder(list[_SentTool] | None)
+_namespace = msgspec.json.Decoder(list[_SentTool])
 
 
 def _decode_tools(tools: Raw, at: str, namespace: str = "") -> Iterator[OfferedTool | Foreign]:
     """The tools of a list, under their own names, and those that another server would run."""
-    for number, tool in enumerate(read_part(_tools, tools, at) or ()):
+    listed = read_part(_namespace, tools, at) if namespace else read_part(_tools, tools, at)
+    for number, tool in enumerate(listed or ()):
         here = f"{at}[{number}]"
         match tool.type:
             case "function" | "custom" as kind:

@@ -1,6 +1,7 @@
 """Grounding: what counts as seen, and what a call with invented values is told."""
 
 import re
+from itertools import chain
 
 import msgspec
 import pytest
@@ -15,9 +16,10 @@ from forge.interpreters.scripted import Line, Scripted, call
 from stages.message import Assistant, History, Kind, Message, Status, Tool, ToolCall, User
 from stages.rules import Limits
 from stages.schema.value import Json
-from stages.seen import ungrounded_values, with_shown
+from stages.seen import everything_given, given_latest_first, ungrounded_values, with_shown
 from stages.state import Cleared, State
 from stages.tool import Grounded, ToolSpec
+from tests.counted import calls_of
 
 
 class Orders:
@@ -203,6 +205,17 @@ def test_a_value_counts_wherever_in_a_long_history_it_stands_and_no_echo_does(
         history = (*history, *exchange({"id": "A-17" if echoed else "x"}, text, status))
     assert bool(ungrounded_values(FIND, '{"id":"A-17"}', State(history=history))) is echoed
     assert ungrounded_values(FIND, '{"id":"C-3"}', State(history=history))
+
+
+def test_the_latest_texts_are_read_without_those_before_them() -> None:
+    def given_to(exchanges: int) -> State:
+        answered = (exchange({"id": number}, f"B-{number}") for number in range(exchanges))
+        return State(history=(User(text="Go."), *chain.from_iterable(answered)))
+
+    state = given_to(20)
+    assert tuple(given_latest_first(state)) == everything_given(state)[::-1]
+    short, long = given_to(10), given_to(1_000)
+    assert calls_of(lambda: next(given_latest_first(short))) == calls_of(lambda: next(given_latest_first(long)))
 
 
 @given(data=st.data(), texts=st.lists(st.text(alphabet='aA-1720., ü"', max_size=8), max_size=9))

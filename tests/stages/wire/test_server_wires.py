@@ -491,6 +491,7 @@ WRONG: list[tuple[ServerWire, dict[str, Any], str, str]] = [
     (CHAT, {"response_format": {"type": "xml"}}, "response_format.type", "must be text"),
     (CHAT, {"response_format": {"type": "json_schema"}}, "response_format.json_schema", FIELD),
     # Responses.
+    (RESPONSES, {"tools": [{"type": "namespace", "name": "n"}]}, "tools[0].tools", "expected array, got null"),
     (RESPONSES, {"input": []}, "input", "at least one item"),
     (
         RESPONSES,
