@@ -110,10 +110,23 @@ def _add_options(parser: Parser, kind: type[Options]) -> None:
             told |= {"action": "append", "default": [], "metavar": flag.metavar}
         else:
             is_path = Path in get_args(value)
-            read = Path if is_path else value if value in (int, float) else str
+            read = Path if is_path else _number(value) if value in (int, float) else str
             own = None if is_path or flag.variable else default // flag.unit if flag.unit > 1 else default
             told |= {"type": read, "default": own, "metavar": flag.metavar}
         group(flag.group).add_argument(flag.name, **told)
+
+
+def _number(kind: type[int] | type[float]) -> Callable[[str], float]:
+    """A reader of arguments that are numbers of this kind; their bounds are the option's."""
+
+    def read(text: str) -> float:
+        try:
+            return kind(text)
+        except ValueError:
+            what = "an integer" if kind is int else "a number"
+            raise argparse.ArgumentTypeError(f"{text} is not {what}") from None
+
+    return read
 
 
 def _seconds(text: str) -> float:

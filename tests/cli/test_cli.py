@@ -90,7 +90,7 @@ def test_help_teaches_by_example() -> None:
         ("run flow.py Go. --backend local --seed 1.5", "argument --seed: invalid int value: '1.5'"),
         ("run flow.py Go. --backend local --context 8k", "8k is not a valid count; it must be an integer of at least"),
         ("run flow.py Go. --backend local --timeout 5m", "5m is not a valid number of seconds; it must be more than 0"),
-        ("proxy --port :80", "argument --port: invalid int value: ':80'"),
+        ("proxy --port :80", "argument --port: :80 is not an integer"),
         ("doctor --wrte x http://127.0.0.1:1", "Did you mean --write?"),
         ("run flow.py Go. --backend local --zzz", "unrecognized arguments: --zzz\n"),
         ("eval run --no-probe", "unrecognized arguments: --no-probe\n"),

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from forge import Scripted
@@ -13,6 +14,14 @@ from forge.serve.keys import KeyFile, add_key
 from tests.commands import forge
 from tests.serve.served import Running, events_of, quick, serving
 from tests.serve.test_routes import QUICK, problem
+
+
+async def test_a_server_can_be_opened_again(tmp_path: Path) -> None:
+    # First in the file: one process has one worker, and the server of the other tests stays open.
+    server = RunServer([quick], database=tmp_path / "runs.db", backend=Scripted([]), options=ServeOptions(port=0))
+    for _ in range(2):
+        async with server, httpx.AsyncClient(base_url=server.url) as client:
+            assert (await client.get("/v1/runs")).json()["runs"] == []
 
 
 @pytest.fixture(scope="module")
