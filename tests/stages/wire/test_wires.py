@@ -345,6 +345,8 @@ ANSWERS: list[tuple[Wire, str, Reply]] = [
     ),
     (ANTHROPIC, '{"content":[],"usage":{"input_tokens":1,"output_tokens":0}}', Reply(usage=Usage(prompt=1))),
     (ANTHROPIC, '{"content":[],"stop_reason":"max_tokens"}', Reply(finish="length")),
+    (ANTHROPIC, '{"content":[],"stop_reason":"model_context_window_exceeded"}', Reply(finish="length")),
+    (ANTHROPIC, '{"content":[],"stop_reason":"refusal"}', Reply(finish="content_filter")),
     (ANTHROPIC, '{"content":[],"stop_reason":"pause_turn"}', Reply(finish="pause_turn")),
 ]
 
