@@ -15,6 +15,7 @@ _ITEM = re.compile(r"-(?:[ \t]++|\Z)")
 _BLOCK = re.compile(r"(?P<sign>[|>])[+-]?\Z")
 _TYPED = re.compile(r"-?(?:0|[1-9]\d{0,15})|true|false|null")
 _UNTOLD = 3
+"""Level from which few schemas say what a scalar is: 0 names the tool, 1 and 2 may have its arguments."""
 _NESTED = re.compile(r"^(?:[^=\n.]*\.){8}", re.MULTILINE)
 _MOST_BRACKETS = 200
 """Bounds of TOML: its parser takes quadratic time for dotted keys and recurses for nested values."""

@@ -125,7 +125,9 @@ def _in_wrappers(text: str, known: Openers, tools: Names, *, more_than: int) -> 
         calls = tuple(call for one in again for call in one.calls)
         whole = all(one.calls and not (one.damage or one.rest) for one in again)
         if len(calls) > more_than and whole and all(_UNSURE_END.isdisjoint(call.repairs) for call in calls):
-            return _guessed(replace(again[0], calls=calls, rest=before.strip()), "any_wrapper", len(text))
+            unknown = tuple(name for one in again for name in one.unknown)
+            found = replace(again[0], calls=calls, unknown=unknown, rest=before.strip())
+            return _guessed(found, "any_wrapper", len(text))
         if len(blocks) > 1:
             return None
     return None

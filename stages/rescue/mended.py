@@ -87,7 +87,7 @@ _ESCAPES = re.compile(r"\\{1,8}([n\"'/\\])")
 _MARKUP = (*"<>[]{}|=`&\\", *map(chr, _LOOK_ALIKE))
 """A sign of markup; without any there is nothing to mend."""
 _SLIPPED_IN = re.compile(r"[<*`({\[]|[#:~]\w")
-"""What begins that which slips in beside a name."""
+"""The beginning of what may slip in beside a name."""
 _DRESS = 200
 """Characters before and behind a name that are looked at for what slipped in."""
 _MOST_NAMES = 100

@@ -39,6 +39,7 @@ _UNESCAPED = re.compile(
 )
 """A quotation mark ends a value where another attribute follows, or none: the model did not escape those in it."""
 _SIGNS = " \t\r\n-:=>"
+"""What may stand between the key of an attribute and its value."""
 _IN_MARKUP = re.compile(rf"(?:{LEFT}|[\"'=:/])\s?([^\W\d][\w.-]{{0,120}}+)(?=[\"'\s=:>\]}})])")
 """A word as markup has the name of a parameter."""
 _GIVEN = re.compile(r"[\"'=:]\s?([^\W\d][\w.-]{0,120}+)")
@@ -49,7 +50,6 @@ _CLOSES = re.compile(
     r"[^\w\"']*?/|\W*(?i:end|close|stop)(?![^\W_])|[\w:.| -]{0,40}(?<![^\W_])(?i:end|close|stop|done)\W*\Z"
 )
 _GAP = re.compile(r"(?:\s|\\n)*+")
-_NOTHING_BEHIND = re.compile(r"\s*+\Z")
 _END = re.compile(r"(?:\s|`|\\n)*+\Z")
 _BEFORE = 200  # characters in which the first call begins
 _MOST = 2_000  # marks in a reply; a page has more, and no call does
@@ -117,7 +117,7 @@ def _read(text: str, start: int, names: Names) -> Read | None:
             tool, called = part.tool, part.begin
         if last:
             inside = marks[part.mark]["inside"]
-            empty = inside.endswith("/") or (STEM_IN.search(inside) and _NOTHING_BEHIND.match(text, part.begin))
+            empty = inside.endswith("/") or (STEM_IN.search(inside) and _END.match(text, part.begin))
             empty = empty or (run and _GAP.fullmatch(text, part.begin, run[0].start()))
             left = set(names.parameters(tool)) - given.keys()
             if not (given or (empty and names.takes_nothing(tool))) or _is_given(left, text[called:until], values):

@@ -42,8 +42,9 @@ _MOST = 20_000
 
 
 def _read(text: str, start: int, names: Names) -> Read | None:
-    tables = _mapping(text, start, start, len(text), names) if "[" in text and _TABLE.search(text) else None
-    return tables or lines_call(text, start, start, names) or _mapping(text, start, start, len(text), names)
+    if "[" in text and _TABLE.search(text):
+        return _mapping(text, start, start, len(text), names) or lines_call(text, start, start, names)
+    return lines_call(text, start, start, names) or _mapping(text, start, start, len(text), names)
 
 
 def _mapping(text: str, start: int, begin: int, end: int, names: Names) -> Read | None:
