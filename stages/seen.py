@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stages._later import LazyPattern
-from stages.message import Assistant, Kind, Message, Status, Tool, ToolCall, User, messages_with_calls
+from stages.message import Assistant, History, Kind, Message, Status, Tool, ToolCall, User, messages_with_calls
 from stages.repair.decoding import decode_or
 from stages.schema.value import MAX_DEPTH, Json
 from stages.state import Cleared, Evidence, Indexed, State
@@ -281,10 +281,7 @@ def _showing(value: Json, state: State, read: _Read) -> Iterator[Given]:
     history, cut = state.history, state.cleared
     opening = next((place for place, m in enumerate(history) if isinstance(m, Assistant)), len(history))
     for place in _places(value, history, opening, state.memo.shown, read):
-        start = place
-        while start and isinstance(history[start], Tool):
-            start -= 1  # to the reply with the call
-        *_, (message, call) = messages_with_calls(history[start : place + 1])
+        *_, (message, call) = messages_with_calls(history[_reply_before(history, place) : place + 1])
         if given := _given(message, call, recalled=not cut):
             yield given
     yield from (_given_before(cut[place]) for place in _places(value, cut, 0, state.memo.cut_shown, read))
@@ -374,12 +371,17 @@ def given_latest_first(state: State) -> Iterator[Given]:
     """All texts that the model was given, the latest first; each is read when it is needed."""
     end = len(state.history)
     while end:
-        start = end - 1
-        while start and isinstance(state.history[start], Tool):
-            start -= 1  # to the reply with its call
+        start = _reply_before(state.history, end - 1)
         yield from reversed(_given_in(state, start, end))
         end = start
     yield from reversed(_given_and_cut(state))
+
+
+def _reply_before(history: History, place: int) -> int:
+    """The place of the reply that a tool's answer belongs to; that of any other message is its own."""
+    while place and isinstance(history[place], Tool):
+        place -= 1
+    return place
 
 
 def _given_in(state: State, start: int, end: int) -> tuple[Given, ...]:

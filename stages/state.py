@@ -21,7 +21,7 @@ All values are frozen and without cycles, so the garbage collector need not walk
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from typing import Generic, Literal, Self, TypeVar, get_args
+from typing import Generic, Literal, Self, TypeVar, assert_never, get_args
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
@@ -394,8 +394,21 @@ COUNTERS: tuple[Counter, ...] = get_args(Counter)
 
 def mistake_count(ledger: Ledger, counter: Counter) -> int:
     """How many mistakes were counted there."""
-    count: int = getattr(ledger, counter)
-    return count
+    match counter:
+        case "premature":
+            return ledger.premature
+        case "prerequisite_violations":
+            return ledger.prerequisite_violations
+        case "retries":
+            return ledger.retries
+        case "tool_errors":
+            return ledger.tool_errors
+        case "repetitions":
+            return ledger.repetitions
+        case "refusals":
+            return ledger.refusals
+        case _:
+            assert_never(counter)
 
 
 # Memo: caches. The requests as they were written, and indexes of the history, so that a turn only reads new messages.
