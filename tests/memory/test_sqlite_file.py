@@ -6,6 +6,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -81,6 +82,16 @@ async def test_a_locked_file_is_waited_for_without_blocking_the_loop(tmp_path: P
         holder.stdin.close()  # the loop goes on while the thread waits: otherwise nobody would let go
         await adding
     assert len(await SQLiteStore(path).sessions()) == 5
+
+
+async def test_the_first_use_of_a_file_waits_for_who_has_locked_it(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with locked(path):  # as another process does that sets up the same new file
+        begun = time.monotonic()
+        with pytest.raises(StoreError, match="is locked by another process"):
+            await SQLiteStore(path, wait=0.3).sessions()
+        assert time.monotonic() - begun >= 0.3
+    assert not await SQLiteStore(path, wait=600).sessions()
 
 
 async def test_two_processes_lose_nothing_of_what_either_adds(tmp_path: Path) -> None:

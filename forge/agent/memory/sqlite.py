@@ -112,7 +112,18 @@ class SQLiteFile:
         connection.execute("COMMIT")
         if number == len(FORMATS):
             return
-        connection.execute("PRAGMA journal_mode = WAL")  # readers and a writer do not block each other
+        give_up = time.monotonic() + self._wait
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")  # readers and a writer do not block each other
+            except sqlite3.OperationalError as error:
+                # SQLite itself does not wait here: this reads the file before it writes to it, and two connections that
+                # both have read and both wait to write would never end (sqlite.org/c3ref/busy_handler.html).
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > give_up:
+                    raise
+                time.sleep(0.01)
+            else:
+                break
         connection.execute("BEGIN IMMEDIATE")
         for number in range(self._format(connection), len(FORMATS)):  # another process may have been faster
             for statement in FORMATS[number].split(";\n"):
