@@ -100,7 +100,7 @@ def reader(
             return Reading(said=replace(said, text=answer))
         if known is None:
             return Reading(said=said)
-        found = rescue.rescuer(known())(text, judge.tools.names)
+        found = rescue.rescuer(known(), most=rules.calls.max_calls_per_reply)(text, judge.tools.names)
         clear = not (found.calls or found.damage) or reading.is_clear(found, text)
         if not found.calls:
             damage = found.damage or judge.stranger(found.unknown)

@@ -71,8 +71,6 @@ _SCRIPT = re.compile(r"\s*+[A-Za-z_]\w{0,60} ?= ?(?:await )?[A-Za-z_][\w.]{0,100
 """The first line of Python that assigns what a call returns."""
 _WRAPPERS = 3
 """Maximum number of wrappers around one another."""
-_MOST_BLOCKS = 32
-"""Maximum number of calls that are each in a wrapper of its own."""
 _LONGEST_WRAPPED = 20_000
 """Characters of a reply that ends with a wrapper: all that is in it is read once more."""
 _NAMES = re.compile(r"[\w.-]{1,100}")
@@ -80,10 +78,15 @@ _UNSURE_END = frozenset({"missing_closer", "damaged_tags"})
 """Repairs of calls that the wrapper itself may have closed."""
 _TOKENIZED = re.compile(r"\u2581(?![^<>\s]{0,40}[|\uff5c]?>)")
 _TOO_MUCH = "it holds more than can be read; what follows was left out."
+MOST_CALLS = 32
+"""As many as a reply may make by default (`Calls.max_calls_per_reply`)."""
 
 
-def rescuer(families: tuple[Family, ...] | Openers) -> Rescue:
-    """A function `rescue(text, names)` with these families; of equal readings, the earlier family's counts."""
+def rescuer(families: tuple[Family, ...] | Openers, *, most: int = MOST_CALLS) -> Rescue:
+    """A function `rescue(text, names)` with these families; of equal readings, the earlier family's counts.
+
+    It reads no call after that many: a model that repeats itself costs no more than one that does not.
+    """
     known = families if isinstance(families, Openers) else openers(families)
 
     def rescue(text: str, names: Collection[str] | Names) -> Rescued:
@@ -93,15 +96,15 @@ def rescuer(families: tuple[Family, ...] | Openers) -> Rescue:
         if '":\u2581' in visible:
             # The blanks of a tokenizer (SentencePiece), but for those in control tokens.
             visible = _TOKENIZED.sub(" ", visible)
-        found = _found(visible, known, tools)
+        found = _found(visible, known, tools, most)
         if tools.known and len(visible) <= _LONGEST_WRAPPED and (found.rest or not found.calls):
-            return _in_wrappers(visible, known, tools, more_than=len(found.calls)) or found
+            return _in_wrappers(visible, known, tools, most, more_than=len(found.calls)) or found
         return found
 
     return rescue
 
 
-def _in_wrappers(text: str, known: Openers, tools: Names, *, more_than: int) -> Rescued | None:
+def _in_wrappers(text: str, known: Openers, tools: Names, most: int, *, more_than: int) -> Rescued | None:
     """More calls than that, in a wrapper at the end of the text, or each in one of its own: a guess."""
     inside, before = text, ""
     for _ in range(_WRAPPERS):
@@ -112,7 +115,7 @@ def _in_wrappers(text: str, known: Openers, tools: Names, *, more_than: int) -> 
         named = [*filter(tools.knows, _NAMES.findall(opener))]
         between = rf"{re.escape(closer)}\s*{re.escape(opener.strip())}"
         blocks = [block.strip("\n") for block in re.split(between, inside[opened:closed])]
-        if len(named) > 1 or len(blocks) > _MOST_BLOCKS or is_shown(inside, begin, len(inside), 0, torn=False):
+        if len(named) > 1 or len(blocks) > most or is_shown(inside, begin, len(inside), 0, torn=False):
             return None
         if not {*"<[{"}.isdisjoint(inside[:begin]) and any(map(tools.knows, _NAMES.findall(inside, 0, begin))):
             return None  # another call
@@ -121,7 +124,7 @@ def _in_wrappers(text: str, known: Openers, tools: Names, *, more_than: int) -> 
         first = named or ["tool_code"] * bool(script)
         before += inside[:begin]
         inside = "\n".join((*first, *blocks))
-        again = [_found("\n".join((*first, block)), known, tools) for block in blocks]
+        again = [_found("\n".join((*first, block)), known, tools, most) for block in blocks]
         calls = tuple(call for one in again for call in one.calls)
         whole = all(one.calls and not (one.damage or one.rest) for one in again)
         if len(calls) > more_than and whole and all(_UNSURE_END.isdisjoint(call.repairs) for call in calls):
@@ -133,28 +136,28 @@ def _in_wrappers(text: str, known: Openers, tools: Names, *, more_than: int) -> 
     return None
 
 
-def _found(text: str, known: Openers, tools: Names) -> Rescued:
+def _found(text: str, known: Openers, tools: Names, most: int) -> Rescued:
     """The calls in a text, as it is or made sound."""
     near = text[:_NEAR]
     escaped = "&lt;" in near or near.lstrip().startswith('"')
     if escaped and (plain := _plain(text)) is not None:
-        found = _gathered(plain[0], _reads(plain[0], known, tools), tools)
+        found = _gathered(plain[0], _reads(plain[0], known, tools, most), tools)
         if found.calls and not _MARKERS.sub("", found.rest).strip():
             return _guessed(found, plain[1], len(text))
     tools = tools.within(text)
     if not tools.known and known.passes_over(text):
         return Rescued(rest=text.strip())
-    found = _gathered(text, _reads(text, known, tools), tools)
+    found = _gathered(text, _reads(text, known, tools, most), tools)
     if not found.calls and "\n\n" in near and (whole := _without_doubled_breaks(text)) != text:
-        again = _gathered(whole, _reads(whole, known, tools), tools)
+        again = _gathered(whole, _reads(whole, known, tools, most), tools)
         if again.calls and not _MARKERS.sub("", again.rest).strip():
             return _guessed(again, "doubled_newlines", len(text))
     if (whole := _begun_again(text, found)) != text:
-        again = _gathered(whole, _reads(whole, known, tools), tools)
+        again = _gathered(whole, _reads(whole, known, tools, most), tools)
         if again.calls and not again.damage:
             return _guessed(again, "begun_again", len(text))
     if (whole := mended(text, found, tools)) != text:
-        again = _gathered(whole, _reads(whole, known, tools), tools)
+        again = _gathered(whole, _reads(whole, known, tools, most), tools)
         if is_better(again, found, tools, text):
             return _guessed(again, "damaged_tags", len(text))
     return found
@@ -223,9 +226,9 @@ def _plain(text: str) -> tuple[str, str] | None:
     return None if plain is None else (plain, "escaped_quotes")
 
 
-def _reads(text: str, known: Openers, names: Names) -> list[tuple[str, Read]]:
+def _reads(text: str, known: Openers, names: Names, most: int) -> list[tuple[str, Read]]:
     """What the families read; where none found a call, what one reads that is asked about the whole reply."""
-    reads, passed = _scanned(text, known, names)
+    reads, passed = _scanned(text, known, names, most)
     for _, found in reads:
         if found.claims:
             return reads
@@ -238,7 +241,9 @@ def _reads(text: str, known: Openers, names: Names) -> list[tuple[str, Read]]:
     return reads
 
 
-def _scanned(text: str, known: Openers, names: Names) -> tuple[list[tuple[str, Read]], list[tuple[int, int]]]:
+def _scanned(
+    text: str, known: Openers, names: Names, most: int
+) -> tuple[list[tuple[str, Read]], list[tuple[int, int]]]:
     """What the families read where they may begin, in order, none overlapping, and where they know that no call is."""
     passed: list[tuple[int, int]] = []
     reads: list[tuple[str, Read]] = []
@@ -246,7 +251,7 @@ def _scanned(text: str, known: Openers, names: Names) -> tuple[list[tuple[str, R
     begin = len(text) - len(text.lstrip())
     position = floor = shown = 0
     patience = max(_PATIENCE, len(text) // 2)
-    called = damaged = False
+    called, damaged = 0, False
     place = known.places(text, begin, names)
     while (at := place(position))[0] >= 0:
         start = at[0]
@@ -267,6 +272,11 @@ def _scanned(text: str, known: Openers, names: Names) -> tuple[list[tuple[str, R
         if looked > position:
             patience -= (looked - position) // _WASTE
         if read.claims or read.damage:
+            if called >= most:
+                return [
+                    *reads,
+                    ("", Read(start=read.start, end=len(text), damage=f"calls after the first {called} are left out.")),
+                ], passed
             useful = bool(read.claims) and names.knows(read.claims[0].name)
             patience -= _PER_CALL if useful else _PER_MISTAKE
             # The model is told of the first damage only.
@@ -278,7 +288,7 @@ def _scanned(text: str, known: Openers, names: Names) -> tuple[list[tuple[str, R
                     passed.append((read.start, read.end))
                     _drop_joined(text, reads, read)
                     continue
-            called, damaged = called or bool(read.claims), damaged or bool(read.damage)
+            called, damaged = called + len(read.claims), damaged or bool(read.damage)
         elif read.keep is None:
             # Of what is only shown, the beginning too is nobody else's.
             passed.append((read.start - (family == _ECHO), read.end))

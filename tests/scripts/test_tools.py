@@ -18,6 +18,7 @@ from forge.tools import IdempotencyKey
 from stages.events import Event, ToolProgressed
 from stages.halt import BudgetSpent
 from stages.message import Tool as Answer
+from stages.message import User
 from tests.flows import finish
 from tests.heard import heard_by
 
@@ -505,6 +506,23 @@ def test_so_many_reads_run_at_once_and_so_many_calls_of_a_reply() -> None:
     assert shown == ["read"] * 4 + [
         "[NotRun] read was not run: of one reply, the first 4 calls are run. Call it again if it is still needed."
     ]
+
+
+def test_of_a_text_no_more_calls_are_read_than_are_run_and_the_model_is_told() -> None:
+    pages: list[int] = []
+
+    @tool(effect="write")
+    def write(page: int) -> str:
+        """Write."""
+        pages.append(page)
+        return "written"
+
+    lines = [f'<tool_call>{{"name": "write", "arguments": {{"page": {page}}}}}</tool_call>' for page in range(6)]
+    workflow = Workflow("tools", tools=[write, finish], terminal_tool="finish", calls=Calls(max_calls_per_reply=4))
+    run = run_sync(workflow, "Go.", backend=Scripted(["\n".join(lines), call("finish")])).unwrap()
+    assert pages == [0, 1, 2, 3]
+    told = [message.text for message in run.state.history if isinstance(message, User)]
+    assert "which was not run: calls after the first 4 are left out." in told[-1]
 
 
 @pytest.mark.parametrize(

@@ -184,9 +184,18 @@ def test_a_call_that_markup_and_json_both_name_is_one_call() -> None:
 
 def test_calls_on_one_line_are_read_however_long_it_is() -> None:
     call = '<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>'
-    assert len(rescue(call * 60, NAMES).calls) == 60
+    assert len(rescuer(FAMILIES, most=60)(call * 60, NAMES).calls) == 60
     quoted = f'The manual says "Use {call[11:-12]}" somewhere.'
     assert len(rescue(f"{call} {quoted}", NAMES).calls) == 1
+
+
+def test_calls_after_as_many_as_a_reply_may_make_are_not_read_and_it_is_said() -> None:
+    call = '<tool_call>{"name": "%s", "arguments": {"city": "Paris"}}</tool_call>\n'
+    found = rescuer(FAMILIES, most=3)("Let me see. " + 2 * (call % "get_weather") + 3 * (call % "other"), NAMES)
+    assert (len(found.calls), found.unknown, found.rest) == (2, ("other",), "Let me see.")
+    assert found.damage == "calls after the first 3 are left out."
+    whole = rescuer(FAMILIES, most=3)(3 * (call % "get_weather") + "Done.", NAMES)
+    assert (len(whole.calls), whole.rest, whole.damage) == (3, "Done.", None)
 
 
 def test_a_text_that_seems_to_begin_calls_without_end_is_given_up_and_it_is_said() -> None:
