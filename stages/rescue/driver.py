@@ -148,6 +148,8 @@ def _found(text: str, known: Openers, tools: Names, most: int) -> Rescued:
     if not tools.known and known.passes_over(text):
         return Rescued(rest=text.strip())
     found = _gathered(text, _reads(text, known, tools, most), tools)
+    if len(found.calls) + len(found.unknown) >= most:
+        return found
     if not found.calls and "\n\n" in near and (whole := _without_doubled_breaks(text)) != text:
         again = _gathered(whole, _reads(whole, known, tools, most), tools)
         if again.calls and not _MARKERS.sub("", again.rest).strip():

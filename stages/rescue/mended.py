@@ -10,6 +10,7 @@ import html
 import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
+from string import ascii_letters, digits
 
 import msgspec
 
@@ -86,12 +87,16 @@ _ESCAPES = re.compile(r"\\{1,8}([n\"'/\\])")
 """What a string in JSON or Python has escaped, and one between tags has not."""
 _MARKUP = (*"<>[]{}|=`&\\", *map(chr, _LOOK_ALIKE))
 """A sign of markup; without any there is nothing to mend."""
-_SLIPPED_IN = re.compile(r"[<*`({\[]|[#:~]\w")
-"""The beginning of what may slip in beside a name."""
-_DRESS = 200
-"""Characters before and behind a name that are looked at for what slipped in."""
+_SLIPPED_IN = re.compile(_BEHIND_NAME)
+_OF_WORDS = f"{ascii_letters}{digits}_.-"
+_REST_OF_WORD = re.compile(r"[\w.-]{0,100}+")
+_LONGEST_WORD = 100
+_DRESS = 80
+"""Characters before and behind a name in which all that slipped in has room."""
 _MOST_NAMES = 100
 """Names of tools that are looked for before names are made sound."""
+_NEAR = 200
+"""Characters before a call that show what it is in."""
 _LONGEST = 20_000
 """Characters of a text that is mended: of a longer one, much would be read twice."""
 
@@ -208,7 +213,7 @@ def _token(token: re.Match[str]) -> str:
 
 
 def _joined(early: re.Match[str]) -> str:
-    before = early.string[max(0, early.start() - _DRESS) : early.start()].rstrip()
+    before = early.string[max(0, early.start() - _NEAR) : early.start()].rstrip()
     return early[0] if before.endswith((":", "[", ",")) else f"{early[1]}, "
 
 
@@ -217,11 +222,14 @@ def _undressed(text: str, names: Names) -> str:
     known = islice(names.known, _MOST_NAMES)
     near: list[tuple[int, int]] = []
     for place in sorted(found.start() for name in known for found in re.finditer(re.escape(name), text)):
-        begin = max(0, place - _DRESS)
-        if not _SLIPPED_IN.search(text, begin, place + _DRESS):
+        head = text[max(0, place - _LONGEST_WORD) : place]
+        begin = place - len(head) + len(head.rstrip(_OF_WORDS))
+        end = _REST_OF_WORD.match(text, place).end()  # type: ignore[union-attr]  # it matches the empty string
+        if not (text.endswith((">", "*", "`"), 0, begin) or _SLIPPED_IN.match(text, end)):
             continue
+        begin = max(0, begin - _DRESS)
         begin = near.pop()[0] if near and near[-1][1] >= begin else begin
-        near.append((begin, place + _DRESS))
+        near.append((begin, end + _DRESS))
     pieces: list[str] = []
     position = 0
     for dressed in (dressed for begin, end in near for dressed in _DRESSED.finditer(text, begin, end)):

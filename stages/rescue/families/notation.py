@@ -80,7 +80,9 @@ _TAIL, _MOST_LINES = 120, 3
 
 
 def _read(text: str, start: int, names: Names) -> Read | None:
-    found = _NAME.finditer(text, start) if len(text) <= _MOST and text.count("```") % 2 == 0 else iter(())
+    if not names.known or len(text) > _MOST or text.count("```") % 2:
+        return None
+    found = _NAME.finditer(text, start)
     for name in islice((one for one in found if one[0] in names.known), _TRIES):
         begin = text.rfind("\n", start, name.start()) + 1
         line = text[start:begin].rstrip().rpartition("\n")[2]
