@@ -14,7 +14,7 @@ _GIVEN = {"servers": "from forge.cli.demo import workflow"}
 
 def main() -> int:
     """Write each page's Python blocks into one module, and have mypy read them all at once; its exit code."""
-    FOLDER.mkdir(exist_ok=True)
+    FOLDER.mkdir(parents=True, exist_ok=True)
     for old in FOLDER.glob("*.py"):
         old.unlink()
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):

@@ -82,8 +82,9 @@ class Dialect(Struct, frozen=True, kw_only=True):
 def in_dialect(fields: Mapping[str, _T], dialect: Dialect) -> dict[str, _T]:
     """The fields of a request, except its messages, as the backend takes them: under its names, without those it lacks.
 
-    Every quirk about fields is applied here: to the requests that forge writes, and to those of clients that the proxy
-    passes on. A field that already has the backend's name stays, whatever another one would be renamed to.
+    Every quirk about fields is applied here: to what stands behind the messages in a request that forge writes (its
+    options are renamed where they are written, in `request_head`), and to the requests of clients that the proxy passes
+    on. A field that already has the backend's name stays, whatever another one would be renamed to.
     """
     named = ((dialect.option_names.get(name, name), name, value) for name, value in fields.items())
     return {own: value for own, name, value in named if own and (own == name or own not in fields)}

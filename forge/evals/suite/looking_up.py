@@ -1,4 +1,4 @@
-"""The first scenarios of the seeds, each with a twin: facts looked up and told in two to four steps, one to decline."""
+"""The scenarios that forge-guardrails has too, each with a twin: facts looked up and told in two to four steps."""
 
 from collections.abc import Callable
 

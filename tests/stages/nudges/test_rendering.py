@@ -175,4 +175,4 @@ def test_models_are_told_what_they_were_always_told(name: str) -> None:
 
 if __name__ == "__main__":
     written = {name: what_came(*case) for name, case in CASES.items()}
-    FILE.write_text(json.dumps(written, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    FILE.write_text(json.dumps(written, indent=1, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")
