@@ -55,6 +55,8 @@ UNTOUCHED: dict[str, tuple[str, ...]] = {
     "twentysecond-held": ("", "", "20 of 20", "66 of 80"),
     "twentythird-tune": ("", "", "20 of 20", "48 of 60"),
     "twentythird-held": ("", "", "20 of 20", "48 of 60"),
+    "twentyfourth-tune": ("45 of 45", "52 of 55", "30 of 30", "18 of 20"),
+    "twentyfourth-held": ("44 of 45", "51 of 55", "30 of 30", "18 of 20"),
 }
 """How many cases of each kind were right before anything was changed for that half of a list."""
 

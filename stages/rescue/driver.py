@@ -39,6 +39,9 @@ _BLANK = re.compile(
 """An argument that was left blank, such as `<customer email>`; one word in brackets may be an HTML tag."""
 _NEAR = 16
 """Characters in which a reply of escaped markup begins."""
+_ESCAPED_END = re.compile(r"<\\/[\w:.-]{1,60}>\s{0,20}\Z")
+"""A closing tag at the end of the reply, of which the slash was escaped."""
+_LONGEST_END = 90
 _BEGINS = re.compile(r"[<\[{](?s:.){11}")
 _MARK = 5
 """Characters of the beginning of a call, and of these as many as a value may have if another call begins in it."""
@@ -96,6 +99,9 @@ def rescuer(families: tuple[Family, ...] | Openers, *, most: int = MOST_CALLS) -
         if '":\u2581' in visible:
             # The blanks of a tokenizer (SentencePiece), but for those in control tokens.
             visible = _TOKENIZED.sub(" ", visible)
+        if "\u0120" in visible and " " not in visible.strip():
+            # The blanks and line breaks of another one (GPT-2's byte-level BPE).
+            visible = visible.replace("\u0120", " ").replace("\u010a", "\n")
         found = _found(visible, known, tools, most)
         if tools.known and len(visible) <= _LONGEST_WRAPPED and (found.rest or not found.calls):
             return _in_wrappers(visible, known, tools, most, more_than=len(found.calls)) or found
@@ -139,7 +145,7 @@ def _in_wrappers(text: str, known: Openers, tools: Names, most: int, *, more_tha
 def _found(text: str, known: Openers, tools: Names, most: int) -> Rescued:
     """The calls in a text, as it is or made sound."""
     near = text[:_NEAR]
-    escaped = "&lt;" in near or near.lstrip().startswith('"')
+    escaped = "&lt;" in near or near.lstrip().startswith('"') or _ESCAPED_END.search(text, len(text) - _LONGEST_END)
     if escaped and (plain := _plain(text)) is not None:
         found = _gathered(plain[0], _reads(plain[0], known, tools, most), tools)
         if found.calls and not _MARKERS.sub("", found.rest).strip():
@@ -220,9 +226,11 @@ def _guessed(found: Rescued, repair: str, end: int) -> Rescued:
 
 
 def _plain(text: str) -> tuple[str, str] | None:
-    """What a reply says of which all was escaped, as HTML or as a JSON string, and the repair's name."""
+    """What a reply says of which all was escaped, as HTML, as a JSON string or as in one, and the repair's name."""
     if "&lt;" in text[:_NEAR] and "<" not in text:
         return html.unescape(text), "html_entities"
+    if "<\\/" in text:
+        return None if "</" in text else (text.replace("\\/", "/"), "escaped_slashes")
     quoted = text.strip()
     plain = string_value(Raw(quoted.encode())) if is_json(quoted) else None
     return None if plain is None else (plain, "escaped_quotes")

@@ -47,7 +47,7 @@ _PAIR = re.compile(r"(?:\A|[\s&,;|])([^\W\d][\w.-]{0,120}+)\s?[=:]")
 _VALUE = frozenset({"value", "val", "v", "is", "to", "content"})
 """Attributes with the value of the parameter that another one names."""
 _CLOSES = re.compile(
-    r"[^\w\"']*?/|\W*(?i:end|close|stop)(?![^\W_])|[\w:.| -]{0,40}(?<![^\W_])(?i:end|close|stop|done)\W*\Z"
+    r"[^\w\"']*?/|\W*(?i:end|close|stop)(?![^\W_])|\W{0,2}[\w:.| -]{0,40}(?<![^\W_])(?i:end|close|stop|done)\W*\Z"
 )
 _GAP = re.compile(r"(?:\s|\\n)*+")
 _END = re.compile(r"(?:\s|`|\\n)*+\Z")

@@ -35,6 +35,7 @@ _STRUCTURE = re.compile(
     rf"<{BAR}{{1,2}}tool[\u2581_]call[\u2581_]begin{BAR}{{1,2}}>{GAP}(?:(?:function{GAP})?<{BAR}{{1,2}}tool[\u2581_]sep{BAR}{{1,2}}>{GAP})?(?=<)"
 )
 _TOKEN = re.compile(rf"<{BAR}")
+_LABEL = re.compile(r"(\w{1,20})\s{0,4}[:=]\s*+\Z")
 _ARGUMENTS = rf"\[ARGS\]|{OPENS}{BAR}{{0,2}}tool_call_argument_begin{BAR}{{0,2}}>"
 _ARGS = re.compile(rf"(?:{_ARGUMENTS}){GAP}{ARGUMENTS_BEGIN}")
 
@@ -52,6 +53,9 @@ def _named(text: str, start: int, names: Names) -> Read | None:
     known = names.knows(name)
     if name in ARGUMENT_KEYS and not known:
         return None
+    label = _LABEL.search(head["between"])
+    if label and label[1] in names.parameters(name):
+        return _python(text, start, names)  # the object is one argument
     if not (of_calls or (known and (head["between"] or STEM_IN.search(markers)))):
         return None
     if _SEPARATOR.match(markers) or (head["id"] and _ONLY_SECTION.search(head["markers"])):
