@@ -47,7 +47,8 @@ _BRACKETS = (
     r"TOOL_CALLS\]",  # Mistral before v11
     r"TOOL_REQUEST\]",  # LM Studio
 )
-_OPENER = rf"<(?:{'|'.join(_WORDS)})|<\|(?:{'|'.join(_TOKENS)})|\[(?:{'|'.join(_BRACKETS)})"
+_FUNCTOOLS = r"functools(?=\s{0,4}\[)"  # Phi-4 mini, FireFunction
+_OPENER = rf"<(?:{'|'.join(_WORDS)})|<\|(?:{'|'.join(_TOKENS)})|\[(?:{'|'.join(_BRACKETS)})|{_FUNCTOOLS}"
 _OPENING = re.compile(_OPENER)
 _FENCE_OPEN = re.compile(rf"{GAP}(?:```[ \t]*+\w*+\s*+)?(?:[\"'](?=[\[{{]))?")
 _OPENED_AGAIN = re.compile(rf"\s*+(?:{_OPENER})\s*+\Z")
@@ -187,7 +188,7 @@ def _past_closer(text: str, position: int) -> int:
 
 
 TAGGED_JSON = Family(
-    name="tagged", first="<[", opener=rf"(?:{_OPENER})(?=\s{{0,8}}\{{)", read=_read, words=(*WORDS, "<|")
+    name="tagged", first="<[f", opener=rf"(?:{_OPENER})(?=\s{{0,8}}\{{)", read=_read, words=(*WORDS, "<|")
 )
 """The same where an object follows at once, which no other family reads, so that it is asked before them."""
-TAGGED = Family(name="tagged", first="<[", opener=rf"(?:{_OPENER})(?!\s{{0,8}}\{{)", read=_read, words=(*WORDS, "<|"))
+TAGGED = Family(name="tagged", first="<[f", opener=rf"(?:{_OPENER})(?!\s{{0,8}}\{{)", read=_read, words=(*WORDS, "<|"))
