@@ -174,6 +174,9 @@ class Database:
         @sa.event.listens_for(engine, "connect")
         def _(connection: sqlite3.Connection, _record: object) -> None:
             connection.isolation_level = "IMMEDIATE"
+            if sqlite3.sqlite_version_info < (3, 42):
+                # On Python 3.12 and newer, DBOS has `unixepoch('subsec')` as a new row's time, which is NULL here.
+                connection.create_function("unixepoch", 1, lambda _: time.time())
             for pragma in pragmas:
                 self._patiently(partial(connection.execute, f"PRAGMA {pragma}"))
 

@@ -495,7 +495,7 @@ async def test_runs_are_listed_deleted_and_pruned(tmp_path: Path) -> None:
         assert await runs.prune(timedelta(0)) == 4
         assert (await runs.list()).runs == ()
         assert "must not be negative" in await refused(runs.prune(timedelta(-1)))
-    with sqlite3.connect(tmp_path / "runs.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "runs.db")) as connection, connection:
         left = "SELECT workflow_uuid FROM workflow_input UNION SELECT workflow_uuid FROM operation_outputs"
         assert connection.execute(left).fetchall() == []
     connection.close()
@@ -627,7 +627,7 @@ def test_a_database_of_a_newer_version_is_refused(tmp_path: Path) -> None:
             pass
 
     asyncio.run(opened())
-    with sqlite3.connect(tmp_path / "runs.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "runs.db")) as connection, connection:
         connection.execute("UPDATE dbos_migrations SET version = version + 1")
     with pytest.raises(ForgeError, match="was created by a newer version of forge"):
         asyncio.run(opened())
@@ -638,9 +638,16 @@ async def by_turn(effect: Send) -> Reply:
 
 
 def begun_by_another_version(database: Path) -> None:
-    with sqlite3.connect(database) as connection:
+    with closing(sqlite3.connect(database)) as connection, connection:
         connection.execute("UPDATE workflow_status SET application_version = 'forge-0'")
     connection.close()
+
+
+async def test_a_new_row_has_its_time_on_an_old_sqlite_too(tmp_path: Path) -> None:
+    async with durable.client(tmp_path / "runs.db") as runs:
+        with runs._database.engine.connect() as connection:
+            at = connection.exec_driver_sql("SELECT unixepoch('subsec')").scalar_one()  # NULL before SQLite 3.42
+    assert abs(at - time.time()) < 600
 
 
 async def test_runs_of_another_version_say_so_and_are_upgraded(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +124,7 @@ def test_a_run_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
         with client.stream("POST", "/v1/runs", json={**wanted, "stream": True}, headers=key) as stream:
             until(events_of(stream.iter_lines()), "text", [])  # its first step is recorded
             run = stream.headers["location"].removeprefix("/v1/runs/")
-        with sqlite3.connect(tmp_path / "runs.db") as database:
+        with closing(sqlite3.connect(tmp_path / "runs.db")) as database, database:
             database.execute("UPDATE operation_outputs SET output = 'damaged' WHERE workflow_uuid LIKE ?", (f"{run}%",))
         assert "cannot be read" in problem(client.post("/v1/runs", json=wanted, headers=key), 500, "internal")
         running.release()
