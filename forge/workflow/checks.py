@@ -143,7 +143,8 @@ _HINTS: Mapping[Hint, str] = {
     "unruled": (
         "%s: nothing but the user's message says when to call %s, and with what. Where a wrong call would do harm, "
         "say what has to come first (required_steps, prerequisites), which values must have been seen (grounded), "
-        "or that a person is asked (approval=True); optional_steps says that it is meant so"
+        'or that a person is asked (approval=True); say effect="terminal" if it only returns the answer. To silence '
+        "this, list it in optional_steps"
     ),
     "undeclared": (
         '%s: no tool is declared with effect="read", so forge cannot tell which tools write, and the rules of '
@@ -153,12 +154,14 @@ _HINTS: Mapping[Hint, str] = {
 }
 
 
+HINT_LOGGER = "forge.workflow"
+
+
 @cache
 def hint(about: Hint, workflow: str, tools: tuple[str, ...]) -> None:
     """Log the hint about these tools; once per process and workflow name."""
     if tools:
-        level = logging.WARNING if about == "withheld" else logging.INFO
-        logging.getLogger("forge").log(level, _HINTS[about], workflow, ", ".join(tools))
+        logging.getLogger(HINT_LOGGER).warning(_HINTS[about], workflow, ", ".join(tools))
 
 
 # Grounding, completion checks and order.
