@@ -53,9 +53,13 @@ bench-proxy: .venv/dev.ready
 
 # The published report, from whatever runs there are; their journals need not be there, but give it its timelines.
 evals-report: .venv/dev.ready
-	@.venv/bin/forge eval report benchmarks/evals/*.jsonl --against 'forge auto' > .venv/EVALS.md
-	@.venv/bin/forge eval report benchmarks/evals/bfcl/*.jsonl --against 'forge auto' --title BFCL > .venv/BFCL.md
-	@{ cat .venv/EVALS.md; echo; cat .venv/BFCL.md; } > benchmarks/EVALS.md
+	@set -e; { \
+	  .venv/bin/forge eval report benchmarks/evals/*.jsonl --against 'forge auto'; echo; \
+	  .venv/bin/forge eval report benchmarks/evals/2026-11-27/qwen*.jsonl --title 'Forge again on 2026-11-27'; echo; \
+	  .venv/bin/forge eval report benchmarks/evals/unseen/plain.jsonl --title 'Plain requests'; echo; \
+	  .venv/bin/forge eval report benchmarks/evals/bfcl/*.jsonl --against 'forge auto' --title BFCL; \
+	} > .venv/EVALS.md
+	@cp .venv/EVALS.md benchmarks/EVALS.md
 	@.venv/bin/forge eval report benchmarks/evals/*.jsonl --against 'forge auto' --html benchmarks/EVALS.html
 	@chmod 644 benchmarks/EVALS.html
 

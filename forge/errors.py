@@ -136,7 +136,7 @@ class SessionChangedError(ForgeError):
         elif not after:
             what = f"there is a session {name!r} already, which this one was not loaded from; choose another name, or"
         else:
-            what = f"the session {name!r} was saved by another since it was loaded;"
+            what = f"the session {name!r} was changed elsewhere after it was loaded;"
         super().__init__(f"{what} load it again and go on from there")
 
 
@@ -185,8 +185,7 @@ _CUT_OFF = (
     "(--max-tokens; in Python Sampling(max_tokens=…))."
 )
 _FIX_TOOL = (
-    "Fix the tool; for what the model can do something about, have it raise ToolResolutionError or ToolFailed and say "
-    "what."
+    "Fix the tool; for errors that the model can handle, raise ToolResolutionError or ToolFailed with a message."
 )
 
 
@@ -245,7 +244,7 @@ def explain(halt: Halt) -> str:
         case halts.ApprovalNeeded(tool=tool, arguments=arguments, reason=reason):
             return f"{tool} {arguments} needs a person's approval, and {reason}. To decide it, {_WITH_SOMEBODY}"
         case halts.Unsure(tool=tool, arguments=arguments, confidence=confidence, below=below):
-            known = "nothing is known of how sure it was" if confidence is None else f"it was {confidence:.0%} sure"
+            known = "its confidence is unknown" if confidence is None else f"it was {confidence:.0%} sure"
             return (
                 f"the model was not sure enough of its call {tool} {arguments}: {known}, and the workflow asks for "
                 f"{below:.0%} (unsure=…). It was not run. Decide it yourself, try a larger model, or lower that"

@@ -1,7 +1,7 @@
 """Stages: made with `on`, composed with `pipeline`, applied with `advance`."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Generic, TypeVar, get_args, overload
 
@@ -11,7 +11,25 @@ from toolz import compose_left
 
 from stages.halt import Halt
 from stages.options import is_async, unfit_function
-from stages.state import Awaiting, Done, Phase, Ready, State, missing_stage
+from stages.state import (
+    ENTRIES,
+    LEADS_TO,
+    STAGES,
+    Acts,
+    Answered,
+    Awaiting,
+    Done,
+    Edited,
+    Executed,
+    Folded,
+    Phase,
+    Prepared,
+    Ready,
+    StageName,
+    State,
+    Vetted,
+    missing_stage,
+)
 
 Stage = Callable[[State], Result[State, Halt]]
 """A pure function from a state to the next one, or to the Halt that ends the run."""
@@ -188,6 +206,56 @@ def not_a_stage(given: object) -> str | None:
     except TypeError as error:
         return f"{shown} cannot be called with a State alone: {error}; put @on(Phase) over a function of both"
     return None
+
+
+_PLACES: Mapping[type[Phase], str] = {
+    Ready: "before 'fold'",
+    Folded: "after 'fold' and before 'serialize'",
+    Prepared: "after 'serialize' and before 'send'",
+    Awaiting: "after 'send'",
+    Answered: "before 'validate'",
+    Vetted: "after 'validate' and before 'execute'",
+    Edited: "before 'enforce'",
+    Executed: "before 'execute'",
+    Done: "after 'execute'",
+}
+
+
+def dead_stages(turn: Iterable[StageName | Stage]) -> Iterator[tuple[int, str]]:
+    """The stages of a whole turn that stand where no state is ever in a phase of theirs, and a sentence about each.
+
+    A redaction there would redact nothing. The number is the place in `turn`, where names stand for forge's own stages.
+    """
+    present = ENTRIES
+    for place, one in enumerate(turn):
+        for part in one.stages if isinstance(one, Composed) else (one,):
+            if acts := _own(part):
+                if acts.leaves and acts.phases[0] in present:
+                    present = (present - acts.leaves) | LEADS_TO[acts.phases[0]]
+            elif isinstance(part, Acting):
+                for phase in part.phases:
+                    if phase not in present:
+                        yield place, _dead(part, phase)
+                # It may leave its phase or stay there.
+                present = present.union(*(LEADS_TO.get(phase, ()) for phase in present.intersection(part.phases)))
+            else:  # a function that was not made with `on` may lead anywhere
+                present = frozenset(_PHASES)
+
+
+def _own(stage: StageName | Stage) -> Acts | None:
+    """What is known of the stage if it is one of forge's seven, by name or made by the function of that name."""
+    module = getattr(stage.act, "__module__", "") if isinstance(stage, Acting) else f"stages.{stage}"
+    return next((acts for name, acts in STAGES.items() if module == f"stages.{name}"), None)
+
+
+def _dead(stage: Acting[Phase], phase: type[Phase]) -> str:
+    name = phase.__name__
+    if len(stage.phases) == 1:
+        return f"{name_of(stage)} would never run here: no state is in phase {name}. Move it {_PLACES[phase]}"
+    return (
+        f"{name_of(stage)} would never run on {name} here: no state is in that phase. Move it {_PLACES[phase]}, or "
+        "write a stage for each phase"
+    )
 
 
 def _is_async(name: str) -> str:

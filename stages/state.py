@@ -80,7 +80,7 @@ class Ready(Struct, frozen=True, kw_only=True, gc=False, tag="ready"):
     """A turn begins. If `summary` is set, forge requests that first.
 
     `target` names the model to ask, among the targets of `serialize` and the backend. A stage selects another model
-    with `state.to(Ready(target="larger"))`.
+    with `state.to(replace(phase, target="larger"))`.
     """
 
     summary: SummaryOrder | None = None

@@ -37,8 +37,9 @@ from stages.compaction import Compacted, CompactionResult, Compactor, ContextBud
 from stages.halt import CannotFit
 from stages.message import Assistant, History, Kind, Message, System, Tool, ToolCall, User
 from stages.objection import Custom, Guard, Objection, Stop, Verdict
+from stages.pipeline import Acting
 from stages.rescue import rescue
-from stages.state import Folded, Ready, State, Vetted
+from stages.state import Answered, Executed, Folded, Ready, State, Vetted
 from stages.state import Phase as StatePhase
 from tests.flows import Desk
 from tests.property.machine import stages_in_order
@@ -503,6 +504,16 @@ def clumsy(state: State, _: Ready) -> State:
     return state.say(state.history[100])
 
 
+@on(Answered)
+def asking_nothing(state: State, phase: Answered) -> State:
+    return state.to(Answered(reply=phase.reply))
+
+
+@on(Executed)
+def unsettling(state: State, phase: Executed) -> State:
+    return state.to(Executed(batch=phase.batch))
+
+
 WRONG_STAGES: list[tuple[str, Stage, str]] = [
     ("the input is not changed", mutating, "state.to"),
     ("the same input gives the same state", remembering, "nothing remembered"),
@@ -511,17 +522,20 @@ WRONG_STAGES: list[tuple[str, Stage, str]] = [
     ("a call is never parted from its result", without_the_last, "in the view, the call"),
     ("budgets only shrink", generous, "forge.resume"),
     ("it answers every state", clumsy, "return a State or a Halt"),
+    ("a changed phase keeps `asked` and `settled`", asking_nothing, "Answered.asked"),
+    ("a changed phase keeps `asked` and `settled`", unsettling, "Executed.settled"),
 ]
 
 
 @pytest.mark.usefixtures("unshrunk")
 @pytest.mark.parametrize(("law", "stage", "says"), WRONG_STAGES)
 def test_a_wrong_stage_is_told_which_law_it_breaks(law: str, stage: Stage, says: str) -> None:
+    assert isinstance(stage, Acting)
     with pytest.raises(BrokenLawError) as raised:
-        assert_stage_laws(stage, states=states(phases=[Ready, Folded], max_turns=2))
+        assert_stage_laws(stage, states=states(phases=stage.phases, max_turns=2))
     assert raised.value.law == law
     assert says in str(raised.value)
-    assert f"stage: {stage.act.__name__}" in str(raised.value)  # type: ignore[attr-defined]  # made with `on`
+    assert f"stage: {stage.act.__name__}" in str(raised.value)
 
 
 def test_every_law_of_stages_is_broken_above() -> None:

@@ -52,7 +52,7 @@ def problems(**options: object) -> tuple[str, ...]:
         ({"terminal_tool": "end"}, "terminal_tool: there is no tool named 'end'; the tools are: look, write, finish"),
         ({"terminal_tool": ()}, "there is no terminal_tool"),
         ({"required_steps": ["lok"]}, "required_steps: there is no tool named 'lok'"),
-        ({"required_steps": ["finish"]}, "finish is terminal and a required step"),
+        ({"required_steps": ["finish"]}, "finish: a terminal tool cannot be a required step"),
         ({"tools": [look, look, finish]}, "two tools are named look; name yours differently, as in tool(name=…)"),
         (
             {"tools": [tool(name="respond")(look.function)], "on_text": "respond"},

@@ -263,7 +263,7 @@ def _show(console: Console, run: Run) -> None:
         console.show(LabelledText("retry", f"forge runs retry {run.id}"))
     if (asks := run.question) is None:
         return
-    question, unsure = f"may {asks.call.name} {asks.call.arguments} run?", asks.in_doubt
+    question, unsure = f"Allow {asks.call.name} {asks.call.arguments}?", asks.in_doubt
     if unsure is not None:
         why = f" ({unsure.why})" if unsure.why else ""
         sentence = f"{unsure.name} {unsure.arguments} was started, and its outcome is unknown{why}"

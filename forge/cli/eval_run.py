@@ -32,6 +32,7 @@ from forge.evals.serving import MAX_TOKENS, ModelServer, serving
 from forge.evals.suite import SUITES
 from forge.runtime.watching import TOOL_LOGGER
 from forge.toml_tables import read_toml
+from forge.workflow.checks import HINT_LOGGER
 from stages.options import did_you_mean
 
 # A series on one server: a line per run with the remaining time; at the end, a summary.
@@ -270,7 +271,7 @@ def run_eval(given: argparse.Namespace) -> int:
                         shown.summarize()
             return code
 
-        with _without_tracebacks():
+        with _as_meant():
             code = asyncio.run(until_signal(run()))
     if code:
         console.say(f"Stopped. Run the same command again to continue {file.path}.")
@@ -289,15 +290,17 @@ def run_eval(given: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _without_tracebacks() -> Iterator[None]:
-    """Suppress tracebacks of tools: those of scenarios raise on purpose, and the journals record it."""
-    log = logging.getLogger(TOOL_LOGGER)
-    before = log.level
-    log.setLevel(logging.CRITICAL)
+def _as_meant() -> Iterator[None]:
+    """Suppress tracebacks of tools and hints about workflows: scenarios raise and leave out rules on purpose."""
+    logs = [logging.getLogger(name) for name in (TOOL_LOGGER, HINT_LOGGER)]
+    before = [log.level for log in logs]
+    for log in logs:
+        log.setLevel(logging.CRITICAL)
     try:
         yield
     finally:
-        log.setLevel(before)
+        for log, level in zip(logs, before, strict=True):
+            log.setLevel(level)
 
 
 async def _probe(console: Console, evaluation: Evaluation, servers: Sequence[ModelServer]) -> int:

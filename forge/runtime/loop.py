@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import warnings
 from collections.abc import Awaitable, Callable
 
 from returns.result import Failure, Result, Success
@@ -17,7 +18,7 @@ from forge.workflow.turn import advanced
 from stages.deliver import deliver, interrupt
 from stages.effect import Ask, Effect, Outcome
 from stages.halt import Cancelled, JournalFailed
-from stages.pipeline import Stage
+from stages.pipeline import Stage, dead_stages
 from stages.rules import completed
 from stages.state import Awaiting, Done, Executed, State
 
@@ -108,7 +109,11 @@ async def drive(
     """Run from this state to a typed end. Setting `cancel` ends the run at once, with every call answered.
 
     `emitter` tells what happens; `keep` is given each state that awaits an effect, before the effect is performed.
+    Warns of stages that would never run where they stand in the turn; a Workflow refuses those.
     """
+    # Here, not in `advance`: a warning is output, and the middleware and the proxy apply parts of a turn.
+    for _, sentence in dead_stages([turn]):
+        warnings.warn(sentence, stacklevel=2)
     told = emitter or Emitter(None, state)
     while True:
         # What has come back is written down first: it may have ended the run, and the rules judge it.

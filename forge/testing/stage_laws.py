@@ -111,12 +111,23 @@ def budget_never_grows(moved: Move) -> None:
             raise moved.broken("budgets only shrink", found, "give more in forge.resume(budget=…)")
 
 
+def phase_kept_whole(moved: Move) -> None:
+    """A phase that the stage only changes keeps what was asked, and what a person has found out about a call."""
+    old, new = moved.state.phase, moved.reached.phase
+    for name in ("asked", "settled") if type(old) is type(new) else ():
+        if getattr(old, name, None) != getattr(new, name, None):
+            remedy = "change the phase with msgspec.structs.replace(phase, …), which keeps its other fields"
+            found = f"{type(new).__name__}.{name} is another"
+            raise moved.broken("a changed phase keeps `asked` and `settled`", found, remedy)
+
+
 STAGE_LAWS: tuple[Callable[[Move], None], ...] = (
     stage_input_unchanged,
     stage_deterministic,
     survives_json,
     history_answered,
     budget_never_grows,
+    phase_kept_whole,
 )
 
 

@@ -48,7 +48,9 @@ from stages.message import (
 from stages.rules import Rules
 from stages.serialize import serialize
 from stages.state import (
+    MAIN,
     Answered,
+    Asked,
     Awaiting,
     Batch,
     Completed,
@@ -388,15 +390,19 @@ def _phase(
         Ready: st.just(Ready()),
         Folded: st.just(folded),
         Prepared: st.just(prepared),
-        Awaiting: st.just(Awaiting(effect=Send(request=prepared.request, turn=ledger.turn))) | said.flatmap(_underway),
-        Answered: st.builds(Answered, reply=replies(tools)),
-        Vetted: st.builds(Vetted, said=said, allowed=st.booleans()),
+        Awaiting: _sent(prepared, ledger.turn) | said.flatmap(_underway),
+        Answered: st.builds(Answered, reply=replies(tools), asked=_ASKED),
+        Vetted: st.builds(Vetted, said=said, allowed=st.booleans(), asked=_ASKED),
         Edited: said.flatmap(lambda reply: _edited(reply, arguments)),
-        Executed: said.flatmap(_executed),
+        Executed: said.flatmap(lambda reply: _executed(reply, tools, arguments)),
         Done: st.sampled_from(_ENDINGS).map(lambda ending: Done(outcome=ending)),
     }
     return made[phase]
 
+
+_ASKED = st.builds(
+    Asked, target=st.sampled_from((MAIN, "larger")), mode=st.sampled_from(("native", "prompted", "constrained"))
+)
 
 _ENDINGS: tuple[Ending, ...] = (
     Completed(tool="finish", value=Raw(b"null")),
@@ -415,6 +421,10 @@ def _prepared(folded: Folded) -> Prepared:
     return phase
 
 
+def _sent(prepared: Prepared, turn: int) -> SearchStrategy[Phase]:
+    return st.just(Awaiting(effect=Send(request=prepared.request, turn=turn), asked=prepared.asked))
+
+
 def _underway(said: Assistant) -> SearchStrategy[Awaiting]:
     effects = (Execute(calls=said.calls), question(said.calls[0]))
     return st.builds(Awaiting, effect=st.sampled_from(effects), batch=st.just(Batch(said=said)))
@@ -427,8 +437,11 @@ def _edited(said: Assistant, arguments: SearchStrategy[str]) -> SearchStrategy[E
     return written.map(lambda text: Edited(batch=Batch(said=said), ask=ask, arguments=text))
 
 
-def _executed(said: Assistant) -> SearchStrategy[Executed]:
-    """The results of the first calls, or of all."""
+def _executed(said: Assistant, tools: Sequence[str], arguments: SearchStrategy[str]) -> SearchStrategy[Executed]:
+    """The results of the first calls, or of all; sometimes with an earlier call that a person has settled."""
     back = st.integers(1, len(said.calls)).flatmap(lambda number: st.tuples(*map(results, said.calls[:number])))
     heard = st.sampled_from([(), ("Stop after this.",)])
-    return st.builds(lambda came, words: Executed(batch=Batch(said=said, results=came, heard=words)), back, heard)
+    batch = st.builds(lambda came, words: Batch(said=said, results=came, heard=words), back, heard)
+    earlier = st.builds(ToolCall, id=st.just("call_000000000"), name=st.sampled_from(tools), arguments=arguments)
+    found = st.just(Succeeded(call_id="call_000000000", text="It was sent.", value=Raw(b'"It was sent."')))
+    return st.builds(Executed, batch=batch, settled=st.none() | st.tuples(earlier, found))

@@ -91,7 +91,9 @@ WORDS = ("allowed", "pending", "text", "tool")
 
 def nudge_mistakes(nudges: Nudges) -> tuple[str, ...]:
     """The mistakes in the user's nudges, one sentence each."""
-    found = [f"nudges: {kind!r} is no kind; the kinds are: {', '.join(KINDS)}" for kind in nudges if kind not in KINDS]
+    found = [
+        f"nudges: unknown kind {kind!r}; the kinds are: {', '.join(KINDS)}" for kind in nudges if kind not in KINDS
+    ]
     for kind, given in nudges.items():
         if not isinstance(given, str):
             continue
@@ -143,7 +145,8 @@ _HINTS: Mapping[Hint, str] = {
     "unruled": (
         "%s: nothing but the user's message says when to call %s, and with what. Where a wrong call would do harm, "
         "say what has to come first (required_steps, prerequisites), which values must have been seen (grounded), "
-        "or that a person is asked (approval=True); optional_steps says that it is meant so"
+        'or that a person is asked (approval=True); say effect="terminal" if it only returns the answer. To silence '
+        "this, list it in optional_steps"
     ),
     "undeclared": (
         '%s: no tool is declared with effect="read", so forge cannot tell which tools write, and the rules of '
@@ -153,12 +156,14 @@ _HINTS: Mapping[Hint, str] = {
 }
 
 
+HINT_LOGGER = "forge.workflow"
+
+
 @cache
 def hint(about: Hint, workflow: str, tools: tuple[str, ...]) -> None:
     """Log the hint about these tools; once per process and workflow name."""
     if tools:
-        level = logging.WARNING if about == "withheld" else logging.INFO
-        logging.getLogger("forge").log(level, _HINTS[about], workflow, ", ".join(tools))
+        logging.getLogger(HINT_LOGGER).warning(_HINTS[about], workflow, ", ".join(tools))
 
 
 # Grounding, completion checks and order.
@@ -190,7 +195,7 @@ def guard_mistakes(rules: Rules, grounded: Mapping[str, Grounds], checked: Colle
     each = [use.tool for use in rules.order if use.each_of]
     found += [f"order of {name}: each_of can be said only once" for name in sorted({*each}) if each.count(name) > 1]
     found += [
-        f"order of {name}: it ends the run, so it cannot have to be called before the end"
+        f"order of {name}: at_least and each_of are not allowed on a terminal tool"
         for name in (use.tool for use in rules.order if use.at_least or use.each_of)
         if name in rules.terminal
     ]
@@ -201,9 +206,9 @@ def guard_mistakes(rules: Rules, grounded: Mapping[str, Grounds], checked: Colle
     while free := [step for step, found in left.items() if not found]:
         left = {step: found - {*free} for step, found in left.items() if step not in free}
     circle = ", ".join(left)
-    found += [f"order: {circle} come each again after another of them: that would never end"] if circle else []
+    found += [f"order: {circle} form a cycle in again_after; the run could never end"] if circle else []
     found += [
-        f"order of {name}: it ends the run, so nothing is left that its answer could count for (counts_if)"
+        f"order of {name}: counts_if has no effect on a terminal tool"
         for name in (use.tool for use in rules.order if use.counts_if)
         if name in rules.terminal
     ]
@@ -248,7 +253,7 @@ def _use(use: Use, specs: Mapping[str, ToolSpec]) -> list[str]:
     if use.at_most is not None and use.at_most < max(1, use.at_least):
         found.append(f"{where}: at_most is {use.at_most}; it must be 1 or more, and no less than at_least")
     if use.distinct and use.at_least < 2:
-        found.append(f"{where}: distinct is about several calls; say with at_least how many, 2 or more")
+        found.append(f"{where}: distinct needs at_least=2 or more")
     if use.each_of and use.tool in specs and use.each_of.argument not in (known := specs[use.tool].properties):
         found.append(f"{where}: each_of: {_no_argument(use.each_of.argument, known)}")
     if use.at_least < 0:
@@ -263,9 +268,7 @@ def _grounding(spec: ToolSpec, names: Collection[str]) -> list[str]:
         if bound.argument not in known:
             found.append(f"{where}: {_no_argument(bound.argument, known)}")
         found += [
-            f"{where}: the source {name!r} of {bound.argument} is no tool"
-            for name in bound.sources
-            if name not in names
+            f"{where}: source {name!r} of {bound.argument} is not a tool" for name in bound.sources if name not in names
         ]
         if spec.name in bound.sources and len(bound.sources) == 1:
             found.append(f"{where}: {bound.argument} could only come from {spec.name} itself")
@@ -306,11 +309,7 @@ def mistakes(rules: Rules, ends: set[str], optional: Sequence[str] = ()) -> tupl
         for n in named
         if n not in names
     ]
-    found += [
-        f"{name} is terminal and a required step: it would have to be called before it may be called"
-        for name in rules.required
-        if name in rules.terminal
-    ]
+    found += [f"{name}: a terminal tool cannot be a required step" for name in rules.required if name in rules.terminal]
     if rules.on_text == "nudge" and not rules.terminal and not ends:
         found.append(
             "there is no terminal_tool: nothing could end the run; name one, or set on_text to accept or respond"

@@ -1,26 +1,11 @@
 """The stages of a workflow: mistakes in the list, and the stages that its names stand for."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain, count
 
 from forge.callbacks import placed_stage
-from stages.pipeline import Acting, Composed, Stage, name_of, not_a_stage
-from stages.state import (
-    ENTRIES,
-    LEADS_TO,
-    STAGES,
-    Answered,
-    Awaiting,
-    Done,
-    Edited,
-    Executed,
-    Folded,
-    Phase,
-    Prepared,
-    Ready,
-    StageName,
-    Vetted,
-)
+from stages.pipeline import Acting, Composed, Stage, dead_stages, name_of, not_a_stage
+from stages.state import STAGES, Phase, StageName
 
 STAGE_NAMES = tuple(STAGES)
 """Forge's own stages, in running order."""
@@ -41,49 +26,13 @@ def stage_mistakes(stages: Sequence[StageName | Stage]) -> tuple[str, ...]:
     # A stage that replaces one of these must act in its main phase. Compaction is optional.
     replaceable = {name: acts.phases[0] for name, acts in STAGES.items() if name != "compact"}
     lacking = [
-        f"stages lacks {name!r}, and none of them acts in the phase {phase.__name__} in its place"
+        f"stages has neither {name!r} nor a replacement that acts on {phase.__name__}"
         + (" (enforce() of stages, without guards, allows every call)" if name == "enforce" else "")
         for name, phase in replaceable.items()
         if name not in named and not any(_acts_in(stage, phase) for stage in stages)
     ]
-    return (*twice, *alien, *lacking, *_never_acting(stages))
-
-
-_PLACES: Mapping[type[Phase], str] = {
-    Ready: "before 'fold'",
-    Folded: "after 'fold' and before 'serialize'",
-    Prepared: "after 'serialize' and before 'send'",
-    Awaiting: "after 'send'",
-    Answered: "before 'validate'",
-    Vetted: "after 'validate' and before 'execute'",
-    Edited: "before 'enforce'",
-    Executed: "before 'execute'",
-    Done: "after 'execute'",
-}
-
-
-def _never_acting(stages: Sequence[StageName | Stage]) -> Iterator[str]:
-    """The user's stages where no state is ever in their phase: a redaction there would redact nothing."""
-    present = ENTRIES
-    for place, stage in enumerate(stages):
-        if isinstance(stage, str):
-            acts = STAGES[stage]
-            if acts.leaves and acts.phases[0] in present:
-                present = (present - acts.leaves) | LEADS_TO[acts.phases[0]]
-            continue
-        # A composed part may hold stages for other places; one that was not made with `on` may act anywhere.
-        parts = [
-            part for part in (stage.stages if isinstance(stage, Composed) else (stage,)) if isinstance(part, Acting)
-        ]
-        phases = dict.fromkeys(phase for part in parts for phase in part.phases)
-        if phases and present.isdisjoint(phases):
-            named = " or ".join(phase.__name__ for phase in phases)
-            where = ", or ".join(_PLACES[phase] for phase in phases)
-            yield (
-                f"stages[{place}]: {name_of(stage)} would never act: it acts in the phase {named}, and no state is in "
-                f"it there; put it {where}"
-            )
-        present = present.union(*(LEADS_TO.get(phase, frozenset()) for phase in present.intersection(phases)))
+    dead = (f"stages[{place}]: {sentence}" for place, sentence in dead_stages(stages))
+    return (*twice, *alien, *lacking, *dead)
 
 
 def _acts_in(stage: StageName | Stage, phase: type[Phase]) -> bool:

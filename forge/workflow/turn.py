@@ -32,8 +32,8 @@ from stages.wire.wires import wire
 # What `unsure` needs of a backend.
 
 _NO_LOGPROBS = (
-    "the workflow says what follows unsure calls (unsure=…), and this backend gives no log-probabilities, by which "
-    "calls are known to be sure; use a profile with logprobs = true if the server does give them, else leave unsure out"
+    "unsure=… needs log-probabilities, which this backend does not return; if the server does return them, use a "
+    "profile with logprobs = true, else leave unsure out"
 )
 _NO_LARGER = (
     "the workflow hands unsure calls to a larger model (AskLarger), and this backend has none; "

@@ -273,6 +273,19 @@ class Workflow(Generic[R_co]):
         wrong = wrong_options({name: getattr(self, name) for name in hints}, hints)
         if problems := (*chain(*wrong.values()), *(self._beside(wrong) if wrong else self.problems)):
             raise DefinitionError(problems)
+        self._hint()
+
+    def _hint(self) -> None:
+        """Log what the developer should know of the definition."""
+        rules = self.rules
+        hint("withheld", self.name, rules.withheld)
+        if required_tools(rules):
+            return
+        # If no other rule decides when the run may end, a tool that ends it and was declared to write counts, too.
+        effects = {} if self.order or self.guards else {made.name: made.spec.effect for made in self._tools}
+        declared = (replace(spec, effect=effects.get(spec.name, spec.effect)) for spec in rules.tools)
+        hint("unruled", self.name, unneeded_writes(replace(rules, tools=tuple(declared)), self._named))
+        hint("undeclared", self.name, undeclared_writes(rules, self._named))
 
     def _beside(self, wrong: Collection[str]) -> tuple[str, ...]:
         """Further mistakes, found by replacing the options of a wrong type with their defaults."""
@@ -362,9 +375,6 @@ class Workflow(Generic[R_co]):
     def compiled(self) -> CompiledWorkflow:
         """Data that all runs of the workflow share, made when the first run begins."""
         rules, context = self.rules, self.context
-        hint("withheld", self.name, rules.withheld)
-        hint("unruled", self.name, rules.unruled)
-        hint("undeclared", self.name, () if required_tools(rules) else undeclared_writes(rules, self._named))
         compactor = context.compactor
         own = tuple(placed_guard(guard, f"guards[{i}]") for i, guard in enumerate(self.guards))
         return CompiledWorkflow(

@@ -207,7 +207,7 @@ def _members(value: Json) -> Iterator[dict[str, Json]]:
 
 
 def _in_object(value: dict[str, Json], sought: WantedCall) -> _Attempts:
-    """The name as a value or as a key, and the arguments beside it, or in it, or as the members of the same object."""
+    """The name as a value or as a key; its arguments may be a sibling, nested, or the other members."""
     named = [key for key, name in value.items() if isinstance(name, str) and sought.name in sought.names.find(name)]
     if named:
         for inner in value.values():

@@ -32,7 +32,10 @@ from forge.tools import Tool
 from forge.workflow.workflow import StepOptions
 from stages import events
 from stages.confidence import measure
+from stages.guards import GUARDS
 from stages.halt import Halt
+from stages.offer import NARROWINGS
+from stages.rules import REPLY_CHECKS
 from tests.docs.pages import block, page
 
 GROUPS = (Workflow, Limits, Context, Calls, Agent, Guardrails)
@@ -41,6 +44,11 @@ GROUPS = (Workflow, Limits, Context, Calls, Agent, Guardrails)
 def test_every_halt_is_in_the_table() -> None:
     rows = page("workflow").split("| halt |")[1].split("\n\n")[0]
     assert re.findall(r"^\| `(\w+)`", rows, re.MULTILINE) == [halt.__name__ for halt in get_args(Halt)]
+
+
+def test_every_name_to_turn_off_is_on_the_page_of_guards() -> None:
+    named_there = re.findall(r"""[`"](\w+)[`"]""", page("guards"))
+    assert {*GUARDS, *NARROWINGS, *REPLY_CHECKS} <= {*named_there}
 
 
 def test_every_type_of_event_is_on_the_page_of_the_server() -> None:

@@ -45,7 +45,7 @@ def test_a_run_is_started_worked_on_answered_and_read(tmp_path: Path) -> None:
         (listed,) = json.loads(runs("list", "--json"))["runs"]
         assert (listed["id"], listed["state"]) == ("order-1", "waiting")
         shown = runs("show", "order-1")
-        assert 'may pay {"amount":5} run?' in shown
+        assert 'Allow pay {"amount":5}?' in shown
         (line,) = [line for line in shown.splitlines() if line.endswith("--approve")]
         _, *printed = line.split()  # without the label
         assert printed[:4] == ["forge", "runs", "answer", "order-1"]
@@ -55,7 +55,7 @@ def test_a_run_is_started_worked_on_answered_and_read(tmp_path: Path) -> None:
         assert "no longer asks that" in runs(
             "answer", "order-1", "--digest", "of-another-question", "--approve", code=2
         )
-        assert "may pay" in runs("result", "order-1", code=3)
+        assert "Allow pay" in runs("result", "order-1", code=3)
         runs(*printed[2:], "--arguments", '{"amount": 6}')
         runs(*work)
     assert runs("result", "order-1") == "paid 6\n"
@@ -100,7 +100,7 @@ def test_a_run_with_an_unknown_outcome_asks_whether_the_call_happened_and_says_w
         shown = runs("show", "order-1")
         assert 'pay {"amount":5} was started, and its outcome is unknown (the bank did not answer)' in shown
         assert "did it happen? If not, it runs now" in shown
-        assert "may pay" not in shown, "an answer to that would pay twice"
+        assert "Allow pay" not in shown, "an answer to that would pay twice"
 
 
 @pytest.mark.parametrize(

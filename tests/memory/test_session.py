@@ -87,7 +87,7 @@ async def test_a_save_that_does_not_follow_is_refused_and_nothing_is_lost(store:
     with pytest.raises(SessionChangedError, match="already, which this one was not loaded from"):
         await other.save(state)
     await other.add_message(User(text="Me too"))
-    with pytest.raises(SessionChangedError, match="was saved by another since it was loaded; load it again"):
+    with pytest.raises(SessionChangedError, match="was changed elsewhere after it was loaded; load it again"):
         await session.save(state.say(User(text="Mine")))
     assert await session.get_messages() == (*TALK, User(text="Me too", turn=2))
     again = await session.load()

@@ -147,7 +147,7 @@ def test_rules_that_contradict_each_other_are_refused_as_a_workflow_refuses_them
     with pytest.raises(ForgeError) as raised:
         policy_from_toml(CONTRADICTORY)
     assert [line.removeprefix("the policy: ") for line in str(raised.value).splitlines()] == [
-        "commit is terminal and a required step: it would have to be called before it may be called",
+        "commit: a terminal tool cannot be a required step",
         "order of search: at_most is 0; it must be 1 or more, and no less than at_least",
         '[model."a*"] tool read: it needs write, which needs read: neither can be called',
         '[model."a*"] tool write: it needs read, which needs write: neither can be called',

@@ -223,7 +223,7 @@ def test_a_rule_that_fails_is_named_with_its_place() -> None:
             "order[0].counts_if: never is async, but it is called without await",
         ),
         (Use(tool="run_tests", counts_if=lambda: True), "order of run_tests: counts_if: <lambda> cannot be called as"),
-        (Use(tool="finish", counts_if=bool), "order of finish: it ends the run, so nothing is left"),
+        (Use(tool="finish", counts_if=bool), "order of finish: counts_if has no effect on a terminal tool"),
     ],
 )
 def test_a_rule_that_cannot_be_asked_is_refused_at_once(use: Use, told: str) -> None:

@@ -364,7 +364,7 @@ def test_everything_can_be_done_with_the_keyboard(opened: Page) -> None:
     opened.keyboard.press("Control+Enter")
     expect(opened.locator("#run-title")).to_be_focused()
     expect(question(opened)).to_be_visible()
-    expect(opened.locator("#said")).to_have_text("The run asks: may refund run?")
+    expect(opened.locator("#said")).to_have_text("The run asks: allow refund?")
     for _ in range(30):
         opened.keyboard.press("Tab")
         if opened.evaluate("() => document.activeElement.textContent") == "Approve":
@@ -447,7 +447,7 @@ WAITS = """
     - paragraph:
       - textbox "Message to the run"
       - button "Send"
-- status: "The run asks: may refund run?"
+- status: "The run asks: allow refund?"
 """
 
 

@@ -229,11 +229,11 @@ def test_wrong_rules_are_refused_all_at_once() -> None:
         "order of look: at_most is 0; it must be 1 or more, and no less than at_least",
         "order of write: it cannot come both before and after look",
         "order of fail: at_least is -1; it cannot be negative",
-        "order of write: distinct is about several calls; say with at_least how many, 2 or more",
+        "order of write: distinct needs at_least=2 or more",
         "order of look: there is no tool named 'gone'",
         "order of look: each_of: it has no argument 'where'; it has: what",
         "order of look: each_of can be said only once",
-        "order of finish: it ends the run, so it cannot have to be called before the end",
+        "order of finish: at_least and each_of are not allowed on a terminal tool",
         "order: two tools are forced at step 2",
     }
 
@@ -347,7 +347,7 @@ WRONG: list[tuple[list[Use], str]] = [
     ([Use(tool="check", again_after=("nope",))], "order of check: there is no tool named 'nope'"),
     (
         [CHECK, Use(tool="edit", again_after=("check",))],
-        "order: check, edit come each again after another of them: that would never end",
+        "order: check, edit form a cycle in again_after; the run could never end",
     ),
 ]
 

@@ -21,7 +21,7 @@ from stages import Stage, compact, enforce, execute, fold, on, pipeline, send, s
 from stages.compaction import ContextBudget, TieredCompact
 from stages.effect import Budget
 from stages.halt import BadReplies, BudgetSpent, Halt
-from stages.pipeline import StageError, StuckError, advance
+from stages.pipeline import StageError, StuckError, advance, dead_stages
 from stages.rules import Limits
 from stages.state import Answered, Awaiting, Executed, Folded, Phase, Prepared, Ready, StageName, State, Vetted
 from stages.wire.deltas import Delta, TextDelta
@@ -115,7 +115,7 @@ def without(*names: str) -> list[object]:
         (beside("validate", validate), "stages[4]: validate makes a stage; call it, as in validate(…)"),
         (beside("validate", asynchronous), "stages[4]: asynchronous is async, but it is called without await"),
         ([3], "stages[0] is 3; it must be"),
-        (without("enforce"), "stages lacks 'enforce', and none of them acts in the phase Vetted in its place"),
+        (without("enforce"), "stages has neither 'enforce' nor a replacement that acts on Vetted"),
         ([*without("enforce"), "enforce"], "they must run in the order compact, fold"),
     ],
 )
@@ -340,6 +340,50 @@ def test_a_stage_is_refused_where_it_could_never_act(phase: type[Phase], places:
         if sentences:
             (sentence,) = sentences
             assert sentence.startswith(
-                f"stages[{place}]: redact would never act: it acts in the phase {phase.__name__},"
+                f"stages[{place}]: redact would never run here: no state is in phase {phase.__name__}. Move it "
             )
-            assert "; put it " in sentence
+
+
+@on(Folded)
+def redact(state: State, _: Folded) -> State:
+    return state
+
+
+@on(Folded, Answered)
+def redact_both(state: State, _: Folded | Answered) -> State:
+    return state
+
+
+MOVE_IT = "Move it after 'fold' and before 'serialize'"
+NEVER_RUNS = f"redact would never run here: no state is in phase Folded. {MOVE_IT}"
+DEAD_PARTS: list[tuple[int, Stage, str]] = [
+    (3, pipeline(redact, turned_round), NEVER_RUNS),
+    (1, pipeline(redact, turned_round), NEVER_RUNS),
+    (3, redact_both, f"redact_both would never run on Folded here: no state is in that phase. {MOVE_IT}, or "),
+]
+
+
+@pytest.mark.parametrize(("place", "stage", "says"), DEAD_PARTS)
+def test_each_part_and_each_phase_of_a_stage_is_looked_at(place: int, stage: Stage, says: str) -> None:
+    with pytest.raises(DefinitionError) as refused:
+        dataclasses.replace(Desk().workflow, stages=[*STAGE_NAMES[:place], stage, *STAGE_NAMES[place:]])
+    (problem,) = refused.value.problems
+    assert problem.startswith(f"stages[{place}]: {says}")
+
+
+def test_parts_of_a_turn_may_hold_forges_own_stages() -> None:
+    mine = Desk().workflow
+    asking = pipeline(fold(), redact_both, serialize(mine.rules), send(mine.rules))
+    assert [*dead_stages(["compact", asking, "validate", "enforce", "execute"])] == []
+
+
+def test_a_function_that_is_not_made_with_on_may_lead_anywhere() -> None:
+    def own_fold(state: State) -> Result[State, Halt]:
+        return fold()(state)
+
+    assert [*dead_stages(["compact", own_fold, redact, *STAGE_NAMES[2:]])] == []
+
+
+def test_a_turn_without_a_workflow_is_driven_with_a_warning_of_its_dead_stages() -> None:
+    with pytest.warns(UserWarning, match=NEVER_RUNS):
+        driven(pipeline(whole(enforce()), redact), Desk())

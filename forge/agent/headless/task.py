@@ -53,7 +53,7 @@ def contradictions(task: AgentTask) -> Iterator[str]:
         yield f"gate_attempts: it is {task.gate_attempts}; it must be at least 1"
     given = {"write": limits.write, "commands": limits.commands}
     for name in (name for name, value in given.items() if value and limits.read_only):
-        yield f"[limits] read_only and {name}: nothing may be changed, and yet something may; leave one of them out"
+        yield f"[limits] read_only contradicts {name}; leave one of them out"
     for name in ("max_files", "max_lines"):
         if getattr(limits, name) is not None and not limits.write:
             yield f"[limits] {name}: no file may be changed, for write is missing; name the files that may be"

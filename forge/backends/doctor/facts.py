@@ -175,7 +175,7 @@ def about(facts: Facts, seen: Template) -> Iterator[Finding]:
     said = facts.about
     known_by = "that is its address" if facts.kind == "openai" else kind_of(said, facts.model)[1]
     came = " ".join(filter(None, (NAMES[facts.kind], said.build)))
-    means = f"known because {known_by}" if known_by else "nothing about it is taken for granted"
+    means = f"known because {known_by}" if known_by else "forge makes no assumptions about it"
     yield Finding(topic="server", asked=_ASKED, verdict="yes" if known_by else "unclear", came=came, means=means)
     if facts.context.tokens is None:
         means = "it does not say how much it takes"

@@ -136,7 +136,7 @@ def _no_reply(facts: Facts, answer: ServerAnswer) -> str:
         others = f": it has {', '.join(names)}" if names else ""
         return f"it does not know the model {facts.model!r}{others}; choose with --model"
     if answer.status in {404, 405}:
-        return "it has no chat completions there: give the address that /chat/completions stands below"
+        return "it has no chat completions there: give the base URL of /chat/completions"
     if answer.status == 429:
         return "it is too busy, or its quota is spent: try again later"
     if answer.good:

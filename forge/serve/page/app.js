@@ -413,7 +413,7 @@ const ask = (run, view, first) => {
         : null;
   by("question").replaceChildren(...(form ? [form] : []));
   if (form && !first) form.scrollIntoView({ block: "nearest" }); // whoever follows the run is at its end
-  if (question) announce(question.in_doubt ? "The run asks about an unknown call" : `The run asks: may ${question.call.name} run?`);
+  if (question) announce(question.in_doubt ? "The run asks about an unknown call" : `The run asks: allow ${question.call.name}?`);
 };
 
 const meter = (label, value, of, words) => {

@@ -211,7 +211,7 @@ def _value(attribute: re.Match[str]) -> str:
 
 
 def _parts(text: str, marks: list[re.Match[str]], names: Names) -> Iterator[_Part]:
-    """The calls and their parameters, one after the other; parameters before any call are none."""
+    """The calls and their parameters, one after the other; parameters before the first call are ignored."""
     tool, known, skip = "", set[str](), 0
     for index, (mark, following, after) in enumerate(zip_longest(marks, marks[1:], marks[2:])):
         inside, end = mark["inside"], mark.end()

@@ -183,7 +183,7 @@ def test_what_compaction_cut_was_seen_all_the_same() -> None:
     [
         ({"nope": "city"}, "grounded: there is no tool named 'nope'"),
         ({"send_report": "town"}, "it has no argument 'town'; it has: city, total"),
-        ({"send_report": {"city": "nope"}}, "the source 'nope' of city is no tool"),
+        ({"send_report": {"city": "nope"}}, "source 'nope' of city is not a tool"),
         ({"get_order": {"order_id": "get_order"}}, "order_id could only come from get_order itself"),
     ],
 )

@@ -111,7 +111,7 @@ def test_every_mistake_is_said_before_anything_runs() -> None:
     found = caught.value.problems
     assert len(found) == 3
     for start in (
-        "nudges: 'retri' is no kind; the kinds are: retry, unknown_tool",
+        "nudges: unknown kind 'retri'; the kinds are: retry, unknown_tool",
         "nudges: the text for 'retry' has the placeholder {tols}; there are: allowed, pending, text, tool",
         "nudges: the text for 'step' is empty",
     ):

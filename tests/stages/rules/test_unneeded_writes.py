@@ -1,6 +1,5 @@
 """Writes that nothing needs: withheld where required steps say what a workflow is about."""
 
-import logging
 from typing import Any
 
 import pytest
@@ -163,18 +162,6 @@ def test_a_workflow_that_names_it_has_it_run() -> None:
         orders("drip")
 
 
-def test_the_developer_is_told_once_what_is_withheld_and_what_to_write(caplog: pytest.LogCaptureFixture) -> None:
-    made = Workflow("told once", tools=[look, drop, end], required_steps="look", terminal_tool="end")
-    with caplog.at_level(logging.WARNING, "forge"):
-        for _ in range(2):
-            run_sync(made, "Report on A.", backend=Scripted(SCRIPT))
-    (said,) = [record.getMessage() for record in caplog.records]
-    assert said.startswith("told once: withheld from the model")
-    assert "drop" in said
-    assert "optional_steps" in said
-    assert "withheld: drop" in repr(made)
-
-
 def test_of_a_tool_that_is_only_a_name_nobody_said_that_it_writes() -> None:
     """In a loop of one's own: forge cannot know, so it does not withhold; of a function it can."""
     names = Guardrails(tools=["look", "drop", "end"], required_steps=["look"], terminal_tool="end")
@@ -296,25 +283,41 @@ def test_what_is_withheld_is_told_once_with_what_to_do() -> None:
     assert "optional_steps" in held.why
 
 
-def test_the_developer_is_hinted_once_at_a_write_without_any_rule(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, "forge"):
-        for _ in range(2):
-            Desk(name="hinted").run(TELL, "Ana knows.")
-        Desk(name="meant", optional_steps=["send_message"]).run(TELL, "Ana knows.")
-    (said,) = (record.getMessage() for record in caplog.records if "says when to call" in record.getMessage())
-    assert said.startswith("hinted: ")
-    assert "send_message" in said
+def answer(text: str) -> str:
+    """Answer."""
+    return text
 
 
-def test_the_developer_is_told_that_no_rule_holds_where_no_tool_declares_that_it_reads(
-    caplog: pytest.LogCaptureFixture,
+WITHHELD = "withheld from the model, because they write and no required step needs them: drop. "
+UNRULED = "nothing but the user's message says when to call {}, and with what. "
+UNDECLARED = 'no tool is declared with effect="read"'
+HINTS: list[tuple[str, dict[str, Any], str]] = [
+    ("withheld", {"tools": [look, drop, end], "required_steps": "look", "terminal_tool": "end"}, WITHHELD),
+    ("a write", {"tools": [look, drop], "on_text": "accept"}, UNRULED.format("drop")),
+    ("a write that ends", {"tools": [look, drop], "terminal_tool": "drop"}, UNRULED.format("drop")),
+    ("both", {"tools": [look, drop, end], "terminal_tool": "end"}, UNRULED.format("drop, end")),
+    ("undeclared", {"tools": [drop, end], "terminal_tool": "end"}, UNDECLARED),
+    ("meant", {"tools": [look, drop], "on_text": "accept", "optional_steps": "drop"}, ""),
+    ("meant, undeclared", {"tools": [drop, end], "terminal_tool": "end", "optional_steps": "drop"}, ""),
+    ("a step", {"tools": [look, end], "required_steps": "look", "terminal_tool": "end"}, ""),
+    ("grounded", {"tools": [look, drop], "terminal_tool": "drop", "grounded": {"drop": "order"}}, ""),
+    ("approved", {"tools": [look, tool(approval=True)(answer)], "terminal_tool": "answer"}, ""),
+    ("an order", {"tools": [look, end], "terminal_tool": "end", "order": [Use(tool="look", at_step=1)]}, ""),
+    ("a guard", {"tools": [look, end], "terminal_tool": "end", "guards": [lambda _, calls: []]}, ""),
+    ("only an answer", {"tools": [look, tool(effect="terminal")(answer)]}, ""),
+    ("nothing to look up", {"tools": [drop], "terminal_tool": "drop"}, ""),
+]
+
+
+@pytest.mark.parametrize(("name", "options", "says"), HINTS, ids=[case[0] for case in HINTS])
+def test_the_developer_is_warned_once_when_a_workflow_is_made(
+    name: str, options: dict[str, Any], says: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    script = [call("drop", order="A"), call("end")]
-    with caplog.at_level(logging.INFO, "forge"):
-        for options in ({"tools": [drop, end]}, {"tools": [drop, end], "optional_steps": "drop"}):
-            made = Workflow(f"undeclared{len(options)}", **options, terminal_tool="end")
-            for _ in range(2):
-                run_sync(made, "Drop A.", backend=Scripted(script)).unwrap()
-    (said,) = [record.getMessage() for record in caplog.records]
-    assert said.startswith('undeclared1: no tool is declared with effect="read"')
-    assert said.endswith(": drop")
+    for _ in range(2):
+        Workflow(f"hinted at {name}", **options)
+    said = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert [sentence.startswith(f"hinted at {name}: {says}") for sentence in said] == ([True] if says else [])
+
+
+def test_what_is_withheld_is_shown() -> None:
+    assert "withheld: drop" in repr(orders())
