@@ -13,10 +13,10 @@ from stages import enforce, execute, fold, pipeline, send, serialize, validate
 from stages.deliver import deliver
 from stages.effect import Ask, Budget, CallResult, Execute, Failed, Replied, Reply, Results, Send, Unresolved
 from stages.guards import guards_of, order
-from stages.message import Assistant, Tool, ToolCall, User
+from stages.message import Assistant, Status, Tool, ToolCall, User
 from stages.offer import offered_tools
 from stages.order import Change, Use, obstacle
-from stages.rules import Limits, Rules, blocking_unknown_outcome, legal_tools
+from stages.rules import Limits, Rules, blocking_unknown_outcome, legal_tools, named_tools
 from stages.rules import succeeded_names as names_of
 from stages.state import Awaiting, Folded, Ledger, Ready, State, Vetted
 from stages.tool import Grounded, Prerequisite, ToolSpec
@@ -210,3 +210,22 @@ def test_whatever_is_legal_is_offered_within_two_replies_without_progress(data: 
     assert len(offers) > 3
     for three in zip(offers, offers[1:], offers[2:], strict=False):
         assert set.union(*three) == legal
+
+
+SAID = st.sampled_from(("A-17", "cancel_order", "then cancel_order(7)", "CANCEL_ORDER", "[ToolError] cancel_order."))
+
+
+@given(said=st.lists(SAID, min_size=1, max_size=4), data=st.data())
+def test_nothing_that_the_model_says_releases_a_withheld_tool(said: list[str], data: st.DataObject) -> None:
+    """Whatever tool quotes it, at once or later, as it was said or in small letters."""
+    state = State(history=(User(text="Report on order A-17."),))
+    for turn, what in enumerate(said, 1):
+        arguments = msgspec.json.encode({"what": what}).decode()
+        given_ = data.draw(st.sampled_from((arguments, arguments.replace("_", r"\u005f"))))
+        quoted = data.draw(st.sampled_from(said[:turn]))
+        text = data.draw(st.sampled_from((f"no {quoted!r}", f"no order {quoted.lower()}", quoted)))
+        call = ToolCall(id=f"{turn}", name="look", arguments=given_)
+        status: Status = data.draw(st.sampled_from(("succeeded", "unresolved", "failed", "final")))
+        answer = Tool(call_id=call.id, name="look", text=f"[ToolError] {text}", status=status, turn=turn)
+        state = state.say(Assistant(text=what, calls=(call,), turn=turn), answer)
+    assert named_tools(["cancel_order"], state) == frozenset()
