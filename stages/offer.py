@@ -166,12 +166,13 @@ def one_by_one(rules: Rules, state: State, so_far: Offer) -> Offer:
 
 
 def other_steps(rules: Rules, state: State, so_far: Offer) -> Offer:
-    """Only the pending steps that the last reply did not call, once the model is stuck.
+    """Only the pending steps that the last reply did not call, once the model is stuck; every second reply at most.
 
-    A stuck small model repeats a call, or guesses values for it, until the budget is spent. The call is offered again
-    one reply later. Not if the result of a step may call for something else.
+    A stuck small model repeats a call, or guesses values for it, until the budget is spent. But the values may be wrong
+    because a tool that is no step has to find them. Not if the result of a step may call for something else.
     """
-    if not _gets_nowhere(state.ledger) or unsettled_steps(rules, state):
+    held_now = any(one.by == "other_steps" for one in state.prompt.held)
+    if held_now or not _gets_nowhere(state.ledger) or unsettled_steps(rules, state):
         return so_far
     called = {attempt.name for attempt in state.ledger.attempts if attempt.turn == state.ledger.turn}
     left = {*pending(rules, state.ledger)} - called

@@ -10,12 +10,13 @@ from msgspec.structs import replace
 
 from stages._later import LazyPattern
 from stages.effect import Budget, Price
-from stages.message import FAILURES, Message, Tool, UnknownCall, is_user_input, outcome_of
+from stages.message import FAILURES, Assistant, Message, Tool, UnknownCall, is_user_input, outcome_of
 from stages.options import AtLeastOne, Count, Options, Positive, Seconds
 from stages.order import Use, argument_value, current_successes, judged_tools, obstacle, underused_tools, values_left
 from stages.progress import RepeatPolicy
 from stages.rescue.found import Family, Format
-from stages.state import Indexed, Ledger, Listed, State, Success
+from stages.schema.canonical_json import canonical
+from stages.state import Indexed, Ledger, Listed, Spoken, State, Success
 from stages.tool import RECALL, Prerequisite, ToolEffect, ToolSpec
 
 # Named tools: those that the user or a tool's error has named in this run.
@@ -28,11 +29,12 @@ def named_tools(names: Collection[str], state: State) -> frozenset[str]:
     """The tools that were named: in a tool's error, or with every word of the name in the user's message.
 
     "Cancel the order if it is late" names `cancel_order`; "report on order 7" does not. An error such as "call
-    confirm_address first" counts, because the tool's author wrote it. A result does not: it may contain a stranger's
-    email. Nor do forge's own corrections, which list tools.
+    confirm_address first" counts, because the tool's author wrote it, unless a call's arguments had the name before:
+    "no order 'cancel_order'" only quotes the model. A result does not count: it may contain a stranger's email. Nor do
+    forge's own corrections, which list tools.
     """
-    named = _spoken(names, state).values if names else ()
-    return named[-1] if named else frozenset()
+    spoken = _spoken(names, state).values if names else ()
+    return spoken[-1][0] if spoken else frozenset()
 
 
 def with_spoken(names: Collection[str], state: State) -> State:
@@ -40,14 +42,19 @@ def with_spoken(names: Collection[str], state: State) -> State:
     return replace(state, memo=replace(state.memo, spoken=_spoken(names, state)))
 
 
-def _spoken(names: Collection[str], state: State) -> Indexed[frozenset[str]]:
-    def named(message: Message, before: frozenset[str] | None) -> frozenset[str]:
-        return (before or frozenset()).union(_named_by(message, names))
+def _spoken(names: Collection[str], state: State) -> Indexed[Spoken]:
+    def spoken(message: Message, before: Spoken | None) -> Spoken:
+        named, passed = before or (frozenset[str](), frozenset[str]())
+        if isinstance(message, Assistant):
+            given = [canonical(call.arguments).lower() for call in message.calls]
+            return named, passed.union(name for name in names if any(name.lower() in text for text in given))
+        return named.union(_named_by(message, names, passed)), passed
 
-    return state.memo.spoken.extended(state.history, named, key="\n".join(names))
+    return state.memo.spoken.extended(state.history, spoken, key="\n".join(names))
 
 
-def _named_by(message: Message, names: Collection[str]) -> list[str]:
+def _named_by(message: Message, names: Collection[str], passed: Collection[str]) -> list[str]:
+    """The tools that the message names; `passed` are those that the model has passed to a tool so far."""
     if is_user_input(message):
         words = _WORDS.compiled.findall(message.text.lower())
         return [name for name in names if _all_in(name, words)]
@@ -55,7 +62,7 @@ def _named_by(message: Message, names: Collection[str]) -> list[str]:
     # some clients of the proxy send forge's own corrections back as errors, and those list tools.
     if isinstance(message, Tool) and message.status in FAILURES and outcome_of(message) in FAILURES:
         # Most errors do not contain the name at all, which `in` finds out many times faster.
-        there = (name for name in names if name in message.text)
+        there = (name for name in names if name in message.text and name not in passed)
         return [name for name in there if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", message.text)]
     return []
 

@@ -459,6 +459,10 @@ class Evidence(Struct, frozen=True, kw_only=True, gc=False):
     words: str
 
 
+Spoken = tuple[frozenset[str], frozenset[str]]
+"""The tools that were named up to a message, and those whose names stood in a call's arguments (`stages.rules`)."""
+
+
 SCHEMA_VERSION = 6
 """The version of the State's JSON form (`stages.saved`)."""
 
@@ -527,8 +531,7 @@ class Memo(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     naming: Indexed[bool] = Indexed()
     """Whether the message names a tool (`stages.reading.shown`)."""
     cut_naming: Indexed[bool] = Indexed()
-    spoken: Indexed[frozenset[str]] = Indexed()
-    """The tools that were named up to the message (`stages.rules`)."""
+    spoken: Indexed[Spoken] = Indexed()
     shown: Indexed[Evidence | None] = Indexed()
     """The values that the message gives the model (`stages.seen`); None if it gives none."""
     cut_shown: Indexed[Evidence | None] = Indexed()

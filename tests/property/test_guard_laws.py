@@ -9,15 +9,16 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from forge.testing import assert_answered, batches, states
-from stages import enforce, execute, pipeline, send, serialize
-from stages.effect import Ask, Execute, Send
+from stages import enforce, execute, fold, pipeline, send, serialize, validate
+from stages.deliver import deliver
+from stages.effect import Ask, Budget, CallResult, Execute, Failed, Replied, Reply, Results, Send, Unresolved
 from stages.guards import guards_of, order
-from stages.message import Assistant, Tool, ToolCall
+from stages.message import Assistant, Status, Tool, ToolCall, User
 from stages.offer import offered_tools
 from stages.order import Change, Use, obstacle
-from stages.rules import Limits, Rules, blocking_unknown_outcome, legal_tools
+from stages.rules import Limits, Rules, blocking_unknown_outcome, legal_tools, named_tools
 from stages.rules import succeeded_names as names_of
-from stages.state import Awaiting, Folded, Ready, State, Vetted
+from stages.state import Awaiting, Folded, Ledger, Ready, State, Vetted
 from stages.tool import Grounded, Prerequisite, ToolSpec
 from stages.wire.target import Mode, Target
 
@@ -169,3 +170,62 @@ def test_a_limited_tool_takes_nothing_that_the_whole_one_does_not(case: tuple[Ru
         kind = schema["properties"].get("what", {"type": "string"})  # optional, so it may be left out
         assert kind["type"] == "string"
         assert all(isinstance(value, str) for value in kind.get("enum", ()))
+
+
+LOST = Rules(
+    tools=(
+        *(ToolSpec(name=name, description="", parameters=WHAT, effect="read") for name in ("search", "look", "weigh")),
+        ToolSpec(name="finish", description="", parameters=WHAT, effect="terminal"),
+    ),
+    required=("look", "weigh"),
+    limits=Limits(max_tool_errors=99),
+)
+"""Two steps that need a value which only another tool finds."""
+
+
+@given(data=st.data())
+def test_whatever_is_legal_is_offered_within_two_replies_without_progress(data: st.DataObject) -> None:
+    model = Target(mode="constrained")
+    turn = pipeline(
+        *(fold(), serialize(LOST, model), send(LOST)),
+        *(validate(LOST, model), enforce(*guards_of(LOST)), execute(LOST)),
+    )
+    state = State(history=(User(text="Go."),), ledger=Ledger(budget=Budget(calls=12)))
+    offers: list[set[str]] = []
+    while (state := turn(state).unwrap()).ledger.budget.calls:
+        if isinstance(state.phase, Awaiting):
+            match state.phase.effect:
+                case Send(request=request):
+                    offers.append({*re.findall(r'"const":"(\w+)"', bytes(request.tail).decode())})
+                    name, what = data.draw(st.sampled_from(sorted(offers[-1]))), data.draw(st.sampled_from("abc"))
+                    text = msgspec.json.encode({"tool": name, "args": {"what": what}}).decode()
+                    state = deliver(state, Replied(reply=Reply(text=text))).unwrap()
+                case Execute(calls=(call,)):
+                    failed: tuple[CallResult, ...] = (
+                        Unresolved(call_id=call.id, message="not there"),
+                        Failed(call_id=call.id, error="ToolFailed", message="not there", counted=False),
+                    )
+                    state = deliver(state, Results(results=(data.draw(st.sampled_from(failed)),))).unwrap()
+    legal = {tool.name for tool in legal_tools(LOST, state)}
+    assert len(offers) > 3
+    for three in zip(offers, offers[1:], offers[2:], strict=False):
+        assert set.union(*three) == legal
+
+
+SAID = st.sampled_from(("A-17", "cancel_order", "then cancel_order(7)", "CANCEL_ORDER", "[ToolError] cancel_order."))
+
+
+@given(said=st.lists(SAID, min_size=1, max_size=4), data=st.data())
+def test_nothing_that_the_model_says_releases_a_withheld_tool(said: list[str], data: st.DataObject) -> None:
+    """Whatever tool quotes it, at once or later, as it was said or in small letters."""
+    state = State(history=(User(text="Report on order A-17."),))
+    for turn, what in enumerate(said, 1):
+        arguments = msgspec.json.encode({"what": what}).decode()
+        given_ = data.draw(st.sampled_from((arguments, arguments.replace("_", r"\u005f"))))
+        quoted = data.draw(st.sampled_from(said[:turn]))
+        text = data.draw(st.sampled_from((f"no {quoted!r}", f"no order {quoted.lower()}", quoted)))
+        call = ToolCall(id=f"{turn}", name="look", arguments=given_)
+        status: Status = data.draw(st.sampled_from(("succeeded", "unresolved", "failed", "final")))
+        answer = Tool(call_id=call.id, name="look", text=f"[ToolError] {text}", status=status, turn=turn)
+        state = state.say(Assistant(text=what, calls=(call,), turn=turn), answer)
+    assert named_tools(["cancel_order"], state) == frozenset()

@@ -17,11 +17,11 @@ def answer(text: str, kind: Kind = Kind.TOOL_RESULT, status: Status = "failed") 
 
 _TOOLS = ("void_invoice", "cancel")
 _TEXTS = st.sampled_from(["Annul the invoice.", "[ToolError] void_invoice first", '{"member": 7}', "cancelled", "no"])
-_CALL = ToolCall(id="c", name="look", arguments='{"what": "invoice 7"}')
+_CALLS = [ToolCall(id="c", name="look", arguments=f'{{"what": "{what}"}}') for what in ("invoice 7", "void_invoice")]
 _SAID: st.SearchStrategy[Message] = st.one_of(
     st.builds(User, text=_TEXTS, kind=st.sampled_from([Kind.USER_INPUT, Kind.RETRY_NUDGE])),
     st.builds(answer, _TEXTS, status=st.sampled_from(["succeeded", "failed", "not_run"])),
-    st.just(Assistant(calls=(_CALL,))),
+    st.sampled_from([Assistant(calls=(call,)) for call in _CALLS]),
 )
 
 
@@ -46,6 +46,14 @@ _SAID: st.SearchStrategy[Message] = st.one_of(
 )
 def test_who_names_a_tool(name: str, said: Tool | User, named: bool) -> None:
     assert (name in named_tools([name], State(history=(said,)))) is named
+
+
+def test_a_tool_that_an_error_named_first_stays_named_when_the_model_says_its_name() -> None:
+    call = ToolCall(id="c", name="look", arguments='{"what": "confirm_address"}')
+    said, error = Assistant(calls=(call,)), answer("Call confirm_address first.")
+    assert named_tools(["confirm_address"], State(history=(error, said)))
+    assert not named_tools(["confirm_address"], State(history=(said, error)))
+    assert named_tools(["confirm_address"], State(history=(said, User(text="Confirm the address."))))
 
 
 @given(st.lists(st.text(max_size=20).map(lambda text: User(text=text)), max_size=4), st.text(max_size=12))
