@@ -9,8 +9,8 @@ import msgspec
 from msgspec.structs import replace
 
 from stages._later import LazyPattern
+from stages.decoding import sound
 from stages.effect import Fault, RawCall, Reply
-from stages.repair.decoding import sound
 from stages.wire.deltas import CallDelta, CallStarted, Ended, Piece, ReasoningDelta, TextDelta
 
 # How a secret may be spelt in a text: plain, escaped, in a URL, in HTML, in base64. Any other transformation of it,

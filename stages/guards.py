@@ -20,6 +20,7 @@ from stages.arithmetic import (
     with_results,
 )
 from stages.budget import over_budget
+from stages.decoding import decode
 from stages.halt import PrerequisitesSkipped, StepsSkipped
 from stages.message import Kind, Tool, ToolCall, is_user_input, messages_with_calls
 from stages.nudges import asked_back
@@ -50,7 +51,6 @@ from stages.options import unfit_function
 from stages.order import current_successes, obstacle, value_of
 from stages.placeholders import placeholder_arguments
 from stages.progress import Made, made
-from stages.repair.decoding import decode
 from stages.rules import (
     Rules,
     denied,

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from stages.repair.decoding import decode
+from stages.decoding import decode
 from stages.state import State
 
 T = TypeVar("T")

@@ -6,12 +6,12 @@ from typing import Literal, assert_never, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
+from stages.decoding import sound
 from stages.effect import Refused
 from stages.halt import Halt
 from stages.message import NUDGES, Kind, Mark, ToolCall
 from stages.nudges import first_few, listed, may_call, quote
 from stages.options import unfit_function
-from stages.repair.decoding import sound
 from stages.rules import Rules, legal_tools, pending
 from stages.schema.check import Problem
 from stages.state import Counter, Ledger, Listed, State, mistake_count

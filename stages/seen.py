@@ -11,8 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stages._later import LazyPattern
+from stages.decoding import decode_or
 from stages.message import Assistant, History, Kind, Message, Status, Tool, ToolCall, User, messages_with_calls
-from stages.repair.decoding import decode_or
 from stages.schema.value import MAX_DEPTH, Json
 from stages.state import Cleared, Evidence, Indexed, State
 from stages.tool import RECALL, Grounded, ToolSpec

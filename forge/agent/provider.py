@@ -13,9 +13,9 @@ from forge.errors import DefinitionError, checked_options
 from forge.runtime.event_stream import Line, streamed
 from forge.runtime.reaching import Stopped, unless
 from stages import fold, pipeline, reasoning, send, serialize
+from stages.decoding import sound_struct
 from stages.effect import Fault, Replied, Reply, Send, Undelivered
 from stages.message import History, Message, User
-from stages.repair.decoding import sound_struct
 from stages.rules import Rules
 from stages.state import Awaiting, State
 from stages.wire.deltas import Delta

@@ -8,7 +8,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from forge.connection import Backend, Connection
 from forge.errors import ForgeError
-from stages.repair.decoding import is_sound
+from stages.decoding import is_sound
 from stages.wire.wires import OPENAI, WIRES
 
 if TYPE_CHECKING:

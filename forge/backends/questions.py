@@ -17,8 +17,8 @@ from forge.backends.endpoints import AnthropicCount, RenderedPrompt, TokenList
 from forge.errors import BackendError, quantity
 from forge.interpreters.http import IDENTITY, fault_of, read_body
 from forge.masking import Hidden
+from stages.decoding import decode, decode_or
 from stages.effect import Fault
-from stages.repair.decoding import decode, decode_or
 from stages.tokens import length, rate_of
 
 # Questions about the server itself over HTTP, bounded in size and time; waits while a model is loading.

@@ -17,6 +17,7 @@ from forge.errors import ForgeError, explain, quantity
 from forge.journal.records import Entry, Journal, SentPart
 from forge.journal.replaying import Step, effect_name, ending
 from stages import events
+from stages.decoding import decode_or
 from stages.effect import (
     Approved,
     Ask,
@@ -26,7 +27,6 @@ from stages.effect import (
     Results,
     Undelivered,
 )
-from stages.repair.decoding import decode_or
 from stages.state import Done
 
 

@@ -18,11 +18,11 @@ from forge.workflow.checks import OnText
 from forge.workflow.turn import advanced, judging
 from forge.workflow.workflow import StepOptions, Workflow
 from stages import on, pipeline
+from stages.decoding import decode, sound
 from stages.deliver import deliver
 from stages.effect import Approved, Ask, CallResult, Execute, Failed, Outcome, Rejected, Replied, Request, Results, Send
 from stages.execution import unanswered_calls
 from stages.message import Assistant, History, Message, Tool, ToolCall, User, call_id, is_nudge
-from stages.repair.decoding import decode, sound
 from stages.saved import without_memory
 from stages.state import COUNTERS, Awaiting, Counter, Done, Ledger, Prepared, Ready, State, mistake_count
 from stages.wire.anthropic import messages as anthropic

@@ -29,6 +29,7 @@ from forge.tools.definition import (
 from stages import nudges
 from stages.arithmetic import with_results
 from stages.budget import share_of
+from stages.decoding import nested, sound
 from stages.effect import (
     Budget,
     CallResult,
@@ -46,7 +47,6 @@ from stages.effect import (
 from stages.events import ToolProgressed
 from stages.execution import idempotency_key, unknown_result
 from stages.message import ToolCall
-from stages.repair.decoding import nested, sound
 from stages.tool import RESULT_LIMIT, ToolSpec
 
 # Results and exceptions of tools as values, rendered safely and truncated.

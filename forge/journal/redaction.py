@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from forge.errors import DefinitionError, ForgeError, to_install
 from forge.journal.records import OutcomeLine
 from forge.masking import HEAD_LENGTH, end_of_form, spellings, undone
+from stages.decoding import decode_or, nested
 from stages.effect import (
     Approved,
     Ask,
@@ -28,7 +29,6 @@ from stages.effect import (
 from stages.execution import question
 from stages.options import Options
 from stages.reading.replies import ReplyRead
-from stages.repair.decoding import decode_or, nested
 from stages.schema.value import Json, pairs_lost
 
 # Members of JSON objects, including duplicates and members of JSON within a text.

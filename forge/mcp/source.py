@@ -20,8 +20,8 @@ from forge.errors import DefinitionError, ForgeError, McpError, ToolFailed, chec
 from forge.mcp.protocol import McpServer, local_names, progress_text
 from forge.mcp.session import Session
 from forge.tools.definition import Explicit, Returned, Signature, Tool, ToolOptions, as_it_is, tell_unchecked, tool
+from stages.decoding import sound
 from stages.options import did_you_mean
-from stages.repair.decoding import sound
 from stages.schema.check import readable
 
 # Forge's tools for the connected servers, and mistakes in the user's options.

@@ -20,8 +20,8 @@ from forge.proxy.service import Service
 from forge.proxy.upstream import Post, Refusal, TransportError
 from forge.proxy.writing import counted_request
 from forge.telemetry.prometheus import CONTENT_TYPE, Metrics
+from stages.decoding import decode
 from stages.effect import Request
-from stages.repair.decoding import decode
 from stages.tokens import STARTING_RATE
 from stages.wire.anthropic.messages_server import decode_count_request
 from stages.wire.server.errors import RequestError, WireAnswer

@@ -13,7 +13,7 @@ from weakref import ref
 import msgspec
 from msgspec import Raw, Struct
 
-from stages.repair.decoding import decode
+from stages.decoding import decode
 from stages.schema.canonical_json import canonical_value
 from stages.schema.value import (
     MAX_BYTES,

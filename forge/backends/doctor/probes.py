@@ -13,10 +13,10 @@ from forge.backends.questions import ServerAnswer, decoded
 from forge.errors import quantity
 from stages import rescue
 from stages.confidence.measure import ALTERNATIVES
+from stages.decoding import decode_or
 from stages.effect import Reply, Request
 from stages.message import History, User
 from stages.reasoning import split_reasoning
-from stages.repair.decoding import decode_or
 from stages.rescue.found import FoundCall
 from stages.schema import Fits, checker, project
 from stages.tool import ToolSpec
