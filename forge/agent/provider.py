@@ -7,7 +7,7 @@ from contextlib import aclosing, suppress
 from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
-from forge.backends import reached
+from forge.backends.routing import reached
 from forge.connection import AnyBackend, Setup
 from forge.errors import DefinitionError, checked_options
 from forge.runtime.event_stream import Line, streamed

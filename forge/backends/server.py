@@ -9,12 +9,12 @@ from typing import Literal, TypedDict, Unpack
 import httpx
 from msgspec.structs import replace
 
-from forge.backends.address import base_url
 from forge.backends.credentials import HEADERS, headers_for, keys, secrets
 from forge.backends.http_client import Verify, client, direct, forward_proxy, sender, trust
 from forge.backends.profile import (
     DEFAULT_CONTEXT,
     Profile,
+    base_url,
     check_sampling,
     given_profile,
     low_temperature,

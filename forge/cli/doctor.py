@@ -11,12 +11,11 @@ from msgspec.structs import replace
 from rich.status import Status
 from rich.text import Text
 
-from forge.backends.address import base_url
 from forge.backends.credentials import headers_for
 from forge.backends.doctor import PROBES, Finding, Probe, Visit, consult, profile_of, reason
 from forge.backends.doctor.facts import FindingVerdict
 from forge.backends.http_client import client
-from forge.backends.profile import Profile, named_profile, to_toml
+from forge.backends.profile import Profile, base_url, named_profile, to_toml
 from forge.backends.recognition import addressed
 from forge.cli.console import Console, print_json, printable
 from forge.cli.options import key_of, refuse_unwritable

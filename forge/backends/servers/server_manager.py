@@ -13,12 +13,12 @@ from typing import Literal, Self, Unpack
 from msgspec import Struct
 from msgspec.structs import replace
 
-from forge.backends.address import base_url, is_here
+from forge.backends.address import is_here
 from forge.backends.budget import SMALL, BudgetMode, ResolvedBudget, halved, ollama_budget, resolve_mode
 from forge.backends.credentials import HEADERS, headers_for
 from forge.backends.http_client import client
 from forge.backends.ollama import ask_model
-from forge.backends.profile import named_profile
+from forge.backends.profile import base_url, named_profile
 from forge.backends.questions import ask
 from forge.backends.recognition import ContextSize, ask_about, context_of
 from forge.backends.server import Options, Server
