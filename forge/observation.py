@@ -8,20 +8,18 @@ import logging
 import traceback
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Protocol, Self, TypeVar
+from typing import Literal, Protocol, Self, TypeVar
 
 from msgspec import Struct
 
+from forge.connection import Endpoint
+from forge.masking import Redact
 from stages.effect import Effect, Outcome, Usage
 from stages.events import Stamped
 from stages.message import ToolCall
 from stages.tool import ToolSpec
 from stages.wire.deltas import Retry
 from stages.wire.sampling import Sampling
-
-if TYPE_CHECKING:
-    from forge.connection import Endpoint
-    from forge.journal.redaction import Redact
 
 _log = logging.getLogger("forge.telemetry")
 
@@ -50,7 +48,7 @@ class ModelAsked(Struct, frozen=True, kw_only=True):
     """A model call. It ends with a Replied or an Undelivered. `endpoint` is None unless the model is on a server."""
 
     model: str
-    endpoint: "Endpoint | None" = None
+    endpoint: Endpoint | None = None
     sampling: Sampling = Sampling()
     effect: Effect | None = None
     target: str = "main"
@@ -124,7 +122,7 @@ Beginning = RunBegins | ModelAsked | ToolCalled | Requested | RunEnqueued | McpC
 Write = Callable[[Struct, Effect | Outcome | None], bytes]
 """Writes a part of a run as JSON, redacted as in a journal (`forge.journal.redaction.Redactor.written`)."""
 
-Writer = Callable[["Redact | None"], Write]
+Writer = Callable[[Redact | None], Write]
 """Makes a Write for one run, which redacts by the run's own `redact` and the given one."""
 
 

@@ -14,7 +14,7 @@ from forge.backends.servers.download import Progress
 from forge.backends.servers.process import Loading
 from forge.door.options import flags
 from forge.errors import ForgeError
-from forge.journal.redaction import Redact
+from forge.masking import Redact
 from forge.workflow.workflow import Workflow
 from stages.options import OptionError, Options
 from stages.wire.sampling import Sampling

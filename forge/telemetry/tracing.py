@@ -16,7 +16,7 @@ from opentelemetry.util.types import AttributeValue
 
 from forge.connection import Endpoint
 from forge.journal.records import OutcomeLine
-from forge.journal.redaction import Redact
+from forge.masking import Redact
 from forge.observation import (
     Answered,
     Beginning,
