@@ -71,6 +71,14 @@ def normalized(text: str) -> str:
     return " ".join(_plainly_spelled(text).casefold().split())
 
 
+def plain_words(text: str) -> list[str]:
+    """The words of a text or a name, without case and punctuation."""
+    return _LETTERS.compiled.findall(text.casefold())
+
+
+_LETTERS = LazyPattern(r"[^\W_]+")
+
+
 def _plainly_spelled(text: str) -> str:
     """The text in the usual form of Unicode, and without quotation marks, which only surround values."""
     return unicodedata.normalize("NFKC", text).translate(_PLAIN)
