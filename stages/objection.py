@@ -444,7 +444,7 @@ def with_mistakes(ledger: Ledger, objections: Iterable[Objection]) -> Ledger:
 
 def render(objection: Objection) -> str:
     """What the model is told of the objection, with the mark of its kind."""
-    return marked(objection, unmarked(objection))
+    return _marked(objection, unmarked(objection))
 
 
 def unmarked(objection: Objection) -> str:
@@ -546,7 +546,7 @@ def unmarked(objection: Objection) -> str:
             assert_never(wrong)
 
 
-def marked(objection: Objection, text: str) -> str:
+def _marked(objection: Objection, text: str) -> str:
     """The text with the mark of the objection's kind in front, such as `[StepEnforcementError]`, if it has one."""
     mark = mistake_of(objection.wrong).mark
     return f"[{mark}] {text}" if mark else text
@@ -772,7 +772,7 @@ def in_own_words(rules: Rules, words: Mapping[NudgeKind, Reword]) -> Say:
             raise TypeError(
                 f"the function for nudges of the kind {mistake.name!r} returned {text!r}; it must return a string"
             )
-        return sound(marked(objection, text))
+        return sound(_marked(objection, text))
 
     return say
 

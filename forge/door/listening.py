@@ -30,7 +30,7 @@ _BACKLOG = 512
 """Maximum connections waiting to be accepted."""
 
 
-HEAD_LIMIT = 64 * 1024
+_HEAD_LIMIT = 64 * 1024
 """Maximum bytes of a request apart from its body: head, trailers and chunk framing."""
 
 _LINGER = 1.0
@@ -56,9 +56,9 @@ class _GatheringProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Pass no more of a head to the parser than the limit allows."""
         while data and not (self._refused or self.transport.is_closing()):
-            room = HEAD_LIMIT - self._bare
+            room = _HEAD_LIMIT - self._bare
             if not room:
-                self._refuse(b"431 Request Header Fields Too Large", f"the request head exceeds {HEAD_LIMIT} bytes")
+                self._refuse(b"431 Request Header Fields Too Large", f"the request head exceeds {_HEAD_LIMIT} bytes")
                 return
             part, data = data[:room], data[room:]
             self._bare += len(part)

@@ -82,7 +82,7 @@ _DIED = "the program ended before its result came"
 _NOT_ASKED = "nobody can be asked about calls of an inner agent in a durable run, unless agent_tool has an `ask`"
 
 
-Again = Callable[[str], Coroutine[object, object, str]]
+_Again = Callable[[str], Coroutine[object, object, str]]
 """The DBOS workflow that performs a segment."""
 
 
@@ -128,7 +128,7 @@ class Performing:
         self._here = ""
         """The span of this segment, as a traceparent."""
 
-    async def run(self, again: Again) -> Next | SegmentEnd:
+    async def run(self, again: _Again) -> Next | SegmentEnd:
         """Perform the segment to its end. `again`: the DBOS workflow that performs the next one."""
         segment = self._segment
         begins = observation.RunBegins(
@@ -145,7 +145,7 @@ class Performing:
             observed.outcome = self._end
             return ended
 
-    async def _run(self, again: Again) -> Next | SegmentEnd:
+    async def _run(self, again: _Again) -> Next | SegmentEnd:
         segment = self._segment
         # Read first, so that a run that fails below keeps its answer when retried.
         if self._answers:
@@ -321,7 +321,7 @@ class Performing:
         phase = self._state.phase
         return isinstance(phase, Awaiting) and isinstance(phase.effect, Ask)
 
-    async def _go_on(self, setup: Setup, again: Again) -> Next:
+    async def _go_on(self, setup: Setup, again: _Again) -> Next:
         """Enqueue the next segment: at once, or delayed until a question is answered or expires."""
         segment = self._segment
         number = segment.number + 1

@@ -41,7 +41,7 @@ E = TypeVar("E", Send, Execute, Ask)
 PATIENT: Final = 2**31
 """A limit that is never reached: where the caller's own loop counts, or looks at the counts."""
 
-VERSION: Final = 1
+_VERSION: Final = 1
 """The version of a checkpoint's JSON; readers refuse others."""
 
 
@@ -56,7 +56,7 @@ class Checkpoint(Struct, frozen=True, kw_only=True):
     told: int = 0
     ids: Mapping[str, str] = {}
     mistakes: Mapping[Counter, int] = {}
-    version: int = VERSION
+    version: int = _VERSION
 
 
 @on(Ready)
@@ -223,9 +223,9 @@ class Guardrails:
             found = decode(_checkpoint, saved)
         except msgspec.DecodeError as error:
             raise ForgeError(f"this is not a saved state of Guardrails: {error}") from error
-        if found.version != VERSION:
+        if found.version != _VERSION:
             raise ForgeError(
-                f"this state of Guardrails has version {found.version}; only version {VERSION} is supported"
+                f"this state of Guardrails has version {found.version}; only version {_VERSION} is supported"
             )
         self._now = replace(found, state=accepted(self._workflow, found.state))
 

@@ -92,7 +92,7 @@ def succeeded(call_id: str, value: object, limit: int = RESULT_LIMIT, *, tool: s
     return Succeeded(call_id=call_id, text=_cut(text, limit), value=encoded, ends=ends)
 
 
-def progress_text(value: object, limit: int) -> str:
+def _progress_text(value: object, limit: int) -> str:
     """The value as text for observers, at most `limit` characters."""
     try:
         return _cut(_text(_json(value)), limit)
@@ -149,7 +149,7 @@ def _cut(text: str, limit: int) -> str:
 
 # Time limits of tool calls, in total and without progress; the run continues even if a tool cannot be cancelled.
 
-GRACE = 1.0
+_GRACE = 1.0
 """Seconds that a timed-out call has to end after its cancellation."""
 
 _T = TypeVar("_T")
@@ -214,7 +214,7 @@ class _TimeLimit:
         if ended and self._of_run:
             why = "had not ended when the time of the run was spent"
         task.cancel()
-        await asyncio.wait({task}, timeout=GRACE)
+        await asyncio.wait({task}, timeout=_GRACE)
         if not task.done():
             _log.warning("%s %s and cannot be cancelled; the run continues without it", self._spec.name, why)
             leave(task, raised)
@@ -255,7 +255,7 @@ _PROGRESS_LIMIT = 2_000
 
 _Function = Callable[..., object]
 
-Raised = Callable[[ToolCall, Exception], None]
+_Raised = Callable[[ToolCall, Exception], None]
 """Called with each unexpected exception of a tool."""
 
 
@@ -279,7 +279,7 @@ class Tools:
         effect: Execute,
         heard: Callable[[ToolProgressed], None] = unheard,
         *,
-        raised: Raised = _untold,
+        raised: _Raised = _untold,
         ask: Asker | None = None,
         journal: str | None = None,
         around: _Around | None = None,
@@ -314,7 +314,7 @@ class Tools:
         call: ToolCall,
         effect: Execute,
         heard: Callable[[ToolProgressed], None],
-        raised: Raised,
+        raised: _Raised,
         caller: Caller | None,
     ) -> CallResult:
         tool = self._tools[call.name]
@@ -324,7 +324,7 @@ class Tools:
         def hear(value: object) -> None:
             if limit is not None:
                 limit.renew()
-            heard(ToolProgressed(call_id=call.id, name=call.name, text=progress_text(value, _PROGRESS_LIMIT)))
+            heard(ToolProgressed(call_id=call.id, name=call.name, text=_progress_text(value, _PROGRESS_LIMIT)))
 
         try:
             running = tool.call(call, effect.run, hear, caller)

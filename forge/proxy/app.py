@@ -18,7 +18,7 @@ from forge.proxy.passage import AGENT_LENGTH, Passage
 from stages.wire.server.errors import RequestError, WireAnswer
 from stages.wire.server_wires import CHAT, MESSAGES, ServerWire
 
-log = logging.getLogger("forge.proxy")
+_log = logging.getLogger("forge.proxy")
 
 _CORS_HEADERS = "authorization, content-type, x-api-key, anthropic-version, anthropic-beta"
 
@@ -40,13 +40,13 @@ class NotedOutlet(Outlet):
         await super()._begin(status, (*headers, *((name, value) for name, value in noted.items() if value)))
 
 
-Handler = Callable[[Asked, NotedOutlet], Awaitable[None]]
+_Handler = Callable[[Asked, NotedOutlet], Awaitable[None]]
 
 
 class Route(Struct, frozen=True):
     """The handlers of a path by method; `wire` is the protocol of its errors."""
 
-    handlers: Mapping[str, Handler]
+    handlers: Mapping[str, _Handler]
     wire: ServerWire = CHAT
 
 
@@ -86,7 +86,7 @@ class App:
         asks = route is not None and asked.method == "POST" and asked.method in route.handlers
         try:
             with observed if asks else nullcontext():
-                early = await attended(asked, handle, receive, out, fail=wire.encode_error, log=log)
+                early = await attended(asked, handle, receive, out, fail=wire.encode_error, log=_log)
                 out.notes.outcome = early or out.notes.outcome
                 observed.outcome = Answered(status=out.status, notes=out.notes)
         finally:

@@ -27,7 +27,7 @@ from forge.proxy.upstream import ConnectionUpstream
 from forge.telemetry.prometheus import Metrics
 from stages.wire.wires import wire
 
-log = logging.getLogger("forge.proxy")
+_log = logging.getLogger("forge.proxy")
 
 _SLOTS = 4
 """Concurrent requests at a backend that does not report its slots."""
@@ -35,8 +35,8 @@ _SLOTS = 4
 
 def _log_line(passage: Passage) -> None:
     """A line in the log."""
-    if log.isEnabledFor(logging.INFO):
-        log.info("%s", summary_line(passage))
+    if _log.isEnabledFor(logging.INFO):
+        _log.info("%s", summary_line(passage))
 
 
 class ProxyServer(Server):

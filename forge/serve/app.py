@@ -37,7 +37,7 @@ from forge.telemetry.prometheus import CONTENT_TYPE, Metrics
 from stages.effect import Approved, Rejected, Settled
 from stages.wire.server.errors import RequestError, WireAnswer
 
-log = logging.getLogger("forge.serve")
+_log = logging.getLogger("forge.serve")
 
 _JSON, _PROBLEM = "application/json", "application/problem+json"
 
@@ -93,7 +93,7 @@ class Incoming(Struct, frozen=True):
         await self.out.answer(WireAnswer(status=status, body=body, headers=(("cache-control", "no-store"), *headers)))
 
 
-Handler = Callable[[Incoming], Awaitable[None]]
+_Handler = Callable[[Incoming], Awaitable[None]]
 
 
 class Rates:
@@ -140,7 +140,7 @@ class App:
         self._rates, self._prometheus, self._streams = Rates(options.rate), metrics, 0
         metrics.watch(metrics.streams, lambda: self._streams)
         self._document = document(VERSION)
-        self._handlers: Mapping[str, Handler] = {
+        self._handlers: Mapping[str, _Handler] = {
             "startRun": self._start_run,
             "listRuns": self._list_runs,
             "getRun": self._get_run,
@@ -184,17 +184,17 @@ class App:
             except (OperationalError, InterfaceError, PoolTimeout) as error:
                 if out.begun:
                     raise
-                log.warning("cannot query the database of runs: %s", str(error).partition("\n")[0])
+                _log.warning("cannot query the database of runs: %s", str(error).partition("\n")[0])
                 away = ProblemError("unavailable", _AWAY, run=run, retry_after=5)
                 await out.answer(problem_answer(away.problem, away.headers), _PROBLEM)
 
         try:
-            await attended(asked, handle, receive, out, fail=lambda error: problem_answer(of_door(error)), log=log)
+            await attended(asked, handle, receive, out, fail=lambda error: problem_answer(of_door(error)), log=_log)
         finally:
             where = found.path if isinstance(found, Operation) else "other"
             self._prometheus.requests.labels(where, str(out.status)).inc()
             shown = ascii(asked.path[:200])[1:-1]
-            log.info("%s %s %d %.0f ms", asked.method, shown, out.status, out.seconds * 1000)
+            _log.info("%s %s %d %.0f ms", asked.method, shown, out.status, out.seconds * 1000)
 
     async def _handled(
         self, found: tuple[Operation | ProblemError, str], asked: Asked, receive: Receive, out: Outlet, leaving: Leaving
@@ -267,7 +267,7 @@ class App:
         try:
             found = self._keys.caller(key.strip()) if scheme.lower() == "bearer" and key.strip() else None
         except ForgeError as error:
-            log.error("%s", error)  # noqa: TRY400 - the message explains it
+            _log.error("%s", error)
             raise ProblemError("unavailable", "the key file cannot be read; see the log of forge serve") from None
         if found is None:
             what = "this key is not, or no longer, known here" if asked.header("authorization") else "key required"
@@ -483,7 +483,7 @@ class App:
                 async with asyncio.timeout(5):
                     await self._runs.heads([])
             except Exception as error:  # noqa: BLE001 - any database error means not ready
-                log.warning("cannot query the database of runs: %s", str(error).partition("\n")[0])
+                _log.warning("cannot query the database of runs: %s", str(error).partition("\n")[0])
                 health = api.Health(status="unavailable", problem=_AWAY)
         await asks.tell(health, 200 if health.status == "ok" else 503)
 

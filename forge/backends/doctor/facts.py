@@ -14,7 +14,7 @@ from stages.wire.wires import Constrain
 
 # Questions, answers, findings and facts.
 
-Calls = Literal["native", "text", "unused", "ignored", "refused"]
+_Calls = Literal["native", "text", "unused", "ignored", "refused"]
 """What happens to `tools`: native calls, calls in text, no call, silently dropped, or an error."""
 
 
@@ -33,7 +33,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     logprobs: bool | None = None
     prompt_tokens: int | None = None
     thinks: bool = False
-    calls: Calls | None = None
+    calls: _Calls | None = None
     valid_arguments: bool | None = None
     required: bool | None = None
     named: bool | None = None

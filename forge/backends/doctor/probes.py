@@ -65,7 +65,7 @@ def spoken(facts: Facts, constrain: Constrain = "json_schema", fields: Mapping[s
     return wire(Dialect(constrain=constrain, body=body, option_names=names))
 
 
-def question(
+def _question(
     facts: Facts,
     history: History = ASKED,
     *,
@@ -203,7 +203,7 @@ def _schema_probe(constrain: Constrain, topic: str) -> Probe:
         branches = [tool_schemas.branch(tool, schema) for tool, schema in zip(_NONSENSE, schemas, strict=True)]
         wanted = tool_schemas.one_of(branches, wrapped=strict)
         capital = (User(text="What is the capital of France?"),)
-        return question(facts, capital, schema=wanted, constrain=constrain, tokens=96)
+        return _question(facts, capital, schema=wanted, constrain=constrain, tokens=96)
 
     def read(facts: Facts, answer: ServerAnswer, said: Reply | None) -> _Read:
         way: Constrain = "format" if facts.kind == "ollama" else constrain
@@ -236,7 +236,7 @@ def _ask_overflow(facts: Facts) -> Question | str:
     if size > _LARGEST:
         return f"a context of {size} tokens is too large to be filled for this"
     # In every known tokenizer, such a word is at least one token.
-    return question(facts, (User(text="word " * (size + 64)),), tokens=1)
+    return _question(facts, (User(text="word " * (size + 64)),), tokens=1)
 
 
 class _Typed(Struct):
@@ -374,7 +374,7 @@ def _chat_probe(
 
     def ask(facts: Facts) -> Question | str:
         why = unless(facts)
-        return question(facts, history, tokens=tokens, tools=tools, fields=fields) if why is None else why
+        return _question(facts, history, tokens=tokens, tools=tools, fields=fields) if why is None else why
 
     return _probe(topic, asks, tokens, ask, read)
 
