@@ -65,7 +65,7 @@ class ToolCalled(Struct, frozen=True, kw_only=True):
 
 
 class Requested(Struct, frozen=True, kw_only=True):
-    """A request to the proxy or `forge serve`. It ends with an Answered. Header names are in lower case."""
+    """A request to the proxy or `forge serve`. It ends with a Responded. Header names are in lower case."""
 
     method: str
     route: str
@@ -96,7 +96,7 @@ class Notes(Struct):
     problem: str = ""
 
 
-class Answered(Struct, frozen=True, kw_only=True):
+class Responded(Struct, frozen=True, kw_only=True):
     """How a request to the proxy or `forge serve` was answered. Only the proxy has notes."""
 
     status: int
@@ -126,7 +126,7 @@ Writer = Callable[[Redact | None], Write]
 """Makes a Write for one run, which redacts by the run's own `redact` and the given one."""
 
 
-class Ending(Protocol):
+class OperationSpan(Protocol):
     """One observer's view of an operation in progress."""
 
     @property
@@ -146,7 +146,7 @@ class Ending(Protocol):
 class Observer(Protocol):
     """Observes this process. Its methods must return quickly: runs wait for them."""
 
-    def begin(self, what: Beginning) -> Ending | None:
+    def begin(self, what: Beginning) -> OperationSpan | None:
         """An operation begins. None to ignore it."""
         ...
 
@@ -191,7 +191,7 @@ class Observed:
 
     def __init__(self, what: Beginning) -> None:
         self._what = what
-        self._endings: tuple[Ending, ...] = ()
+        self._endings: tuple[OperationSpan, ...] = ()
         self.outcome: object = None
 
     def __enter__(self) -> Self:

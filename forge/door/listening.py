@@ -19,11 +19,11 @@ from typing import Self
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from forge.door.asgi import Receive, Scope, Send
+from forge.door.asgi import AsgiSend, Receive, Scope
 from forge.door.options import Listening
 from forge.errors import ForgeError
 
-Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+Application = Callable[[Scope, Receive, AsgiSend], Awaitable[None]]
 
 
 _BACKLOG = 512
@@ -258,7 +258,7 @@ async def _running(app: Application, listening: socket.socket, options: Listenin
         await serving
 
 
-class Server(ABC):
+class AppServer(ABC):
     """An application behind HTTP, as an async context. `url` is its address once the block is entered."""
 
     def __init__(self, options: Listening) -> None:

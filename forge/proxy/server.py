@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from forge.backends import named
 from forge.connection import AnyBackend, Endpoint
-from forge.door.listening import Server
+from forge.door.listening import AppServer
 from forge.masking import Hidden
 from forge.observation import observe_with
 from forge.proxy.app import App, refuse_without_key
@@ -39,7 +39,7 @@ def _log_line(passage: Passage) -> None:
         _log.info("%s", summary_line(passage))
 
 
-class ProxyServer(Server):
+class ProxyServer(AppServer):
     """A proxy in front of a backend: `async with ProxyServer("http://127.0.0.1:8080") as proxy: …proxy.url…`.
 
     `backend` is one of forge.backends, or a name as on the command line. `watch` is called with each finished request;

@@ -21,11 +21,11 @@ from starlette.routing import Match, Route
 from forge._installation import VERSION
 from forge.callbacks import Answer
 from forge.door.access import Reach
-from forge.door.asgi import Asked, Leaving, Outlet, Receive, Scope, Send, attended, read_body
+from forge.door.asgi import AsgiSend, HttpRequest, Leaving, Outlet, Receive, Scope, attended, read_body
 from forge.durable.runs import How, Run, Runs, Served, workflow_of
 from forge.errors import ForgeError, RunError
 from forge.journal.records import checked_lines
-from forge.observation import Answered, Observed, Requested
+from forge.observation import Observed, Requested, Responded
 from forge.serve import api
 from forge.serve.following import Following, Followings, Reading, Sequence
 from forge.serve.keys import ANYONE, KeyFile, Principal
@@ -77,7 +77,7 @@ _steer, _object = msgspec.json.Decoder(api.Steer), msgspec.json.Decoder(dict[str
 class Incoming(Struct, frozen=True):
     """A request to an operation, with its caller, run and query."""
 
-    asked: Asked
+    asked: HttpRequest
     out: Outlet
     caller: Principal
     run: str
@@ -166,9 +166,9 @@ class App:
         """Whether the server is stopping."""
         return self._followings.closing.is_set()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: AsgiSend) -> None:
         """Serve one request."""
-        asked = Asked.of(scope)
+        asked = HttpRequest.of(scope)
         out = Outlet(send, (*_SAFE, *self._reach.cors(asked)))
         found, run = self._found(asked, scope)
 
@@ -197,7 +197,12 @@ class App:
             _log.info("%s %s %d %.0f ms", asked.method, shown, out.status, out.seconds * 1000)
 
     async def _handled(
-        self, found: tuple[Operation | ProblemError, str], asked: Asked, receive: Receive, out: Outlet, leaving: Leaving
+        self,
+        found: tuple[Operation | ProblemError, str],
+        asked: HttpRequest,
+        receive: Receive,
+        out: Outlet,
+        leaving: Leaving,
     ) -> None:
         if refused := self._reach.objection(asked):
             raise ProblemError("forbidden", refused.message)
@@ -229,9 +234,9 @@ class App:
             return
         with Observed(Requested(method=operation.method, route=operation.path, headers=asked.headers)) as observed:
             await self._handlers[operation.id](incoming)
-            observed.outcome = Answered(status=out.status)
+            observed.outcome = Responded(status=out.status)
 
-    def _found(self, asked: Asked, scope: Scope) -> tuple[Operation | ProblemError, str]:
+    def _found(self, asked: HttpRequest, scope: Scope) -> tuple[Operation | ProblemError, str]:
         """The operation that the request is for, and its run."""
         allowed: list[str] = []
         for operation, route in self._routes:
@@ -247,7 +252,7 @@ class App:
         refused.headers = (("allow", ", ".join(allowed)),)
         return refused, ""
 
-    def _caller(self, asked: Asked, operation: Operation) -> Principal:
+    def _caller(self, asked: HttpRequest, operation: Operation) -> Principal:
         """The caller. ProblemError if it may not make this request, or makes too many."""
         if operation.scope is None:
             return ANYONE
@@ -260,7 +265,7 @@ class App:
             )
         return caller
 
-    def _known(self, asked: Asked) -> Principal:
+    def _known(self, asked: HttpRequest) -> Principal:
         if self._keys is None:
             return ANYONE
         scheme, _, key = asked.header("authorization").partition(" ")
@@ -497,7 +502,7 @@ class App:
     async def _openapi(self, asks: Incoming) -> None:
         await asks.out.answer(WireAnswer(body=self._document))
 
-    async def _page(self, asked: Asked, out: Outlet) -> None:
+    async def _page(self, asked: HttpRequest, out: Outlet) -> None:
         name = asked.path.removeprefix("/page/") if asked.path != "/" else "index.html"
         kind = _KINDS.get(Path(name).suffix)
         if asked.method not in {"GET", "HEAD"}:
