@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from forge.backends.budget import BudgetMode, ResolvedBudget
     from forge.backends.profile import Profile
     from forge.backends.routing import Models, reached
-    from forge.backends.server import Options, Server
+    from forge.backends.server import Server, ServerOptions
     from forge.backends.servers.launch import Launch, startable
     from forge.backends.servers.server_manager import Local, ServerManager, setup_backend
     from forge.backends.specification import named, started
@@ -23,11 +23,11 @@ __all__ = [
     "Launch",
     "Local",
     "Models",
-    "Options",
     "Profile",
     "ResolvedBudget",
     "Server",
     "ServerManager",
+    "ServerOptions",
     "Setup",
     "named",
     "reached",
@@ -44,7 +44,7 @@ __getattr__ = later(
         "forge.backends.budget": ("BudgetMode", "ResolvedBudget"),
         "forge.backends.profile": ("Profile",),
         "forge.backends.routing": ("Models", "reached"),
-        "forge.backends.server": ("Options", "Server"),
+        "forge.backends.server": ("ServerOptions", "Server"),
         "forge.backends.servers.launch": ("Launch", "startable"),
         "forge.backends.servers.server_manager": ("Local", "ServerManager", "setup_backend"),
         "forge.backends.specification": ("named", "started"),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Unpack
 from forge.backends.address import is_address
 from forge.backends.anthropic import Anthropic
 from forge.backends.profile import names
-from forge.backends.server import Options, Server
+from forge.backends.server import Server, ServerOptions
 from forge.backends.servers.launch import Launch, startable
 from forge.connection import Backend
 from forge.errors import ForgeError
@@ -25,7 +25,7 @@ def named(
     profile: str | None = None,
     progress: "Tell | None" = None,
     download: "Watch | None" = None,
-    **options: Unpack[Options],
+    **options: Unpack[ServerOptions],
 ) -> Backend:
     """The backend with that name.
 
@@ -86,7 +86,7 @@ def started(
     port: int = 0,
     progress: "Tell | None" = None,
     download: "Watch | None" = None,
-    **options: Unpack[Options],
+    **options: Unpack[ServerOptions],
 ) -> "ServerManager":
     """The server for `PROGRAM:MODEL`, which forge will start (`startable`). ForgeError for a second model."""
     from forge.backends.servers.server_manager import ServerManager  # noqa: PLC0415 - as above

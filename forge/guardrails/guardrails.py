@@ -11,7 +11,7 @@ from returns.result import Success
 from forge.errors import DefinitionError, ForgeError, checked_options
 from forge.guardrails.actions import Action, AskPerson, Call, CallModel, Nudge, RunCalls, plain, reply_of
 from forge.guardrails.tools import AnyTool, optional_steps, tools_of
-from forge.interpreters.tools import failed, succeeded
+from forge.interpreters.tools import failed_result, succeeded
 from forge.outcome import Finished, Halted
 from forge.runtime.runs import accepted
 from forge.workflow.checks import OnText
@@ -179,7 +179,7 @@ class Guardrails:
                 case str(text):
                     outcomes.append(Failed(call_id=call.id, error="Error", message=sound(text)))
                 case error:
-                    outcomes.append(failed(call.id, error))
+                    outcomes.append(failed_result(call.id, error))
         action, left = self._go(Results(results=tuple(outcomes))), given.keys() - {*names.values()}
         if not left:
             return action

@@ -271,7 +271,7 @@ TOTAL = 3600.0
 """Maximum seconds for one request and its reply, however slowly the bytes arrive."""
 
 
-class Http:
+class HttpSender:
     """The interpreter of `Send`: posts to the wire's path below `base_url`, on a client that the caller closes.
 
     The client sets TLS, proxies, limits, headers, and `timeout.read`, the maximum seconds without a byte. `total` is

@@ -59,9 +59,9 @@ class _UnshownResultError(TypeError):
     """A tool ran, and returned a value that cannot be shown: neither text nor JSON, without a working `__str__`."""
 
 
-def failed(call_id: str, error: Exception, limit: int = RESULT_LIMIT) -> Unresolved | Failed:
+def failed_result(call_id: str, error: Exception, limit: int = RESULT_LIMIT) -> Unresolved | Failed:
     """The result for a tool that raised: its message of at most `limit` characters, and whether it counts."""
-    words = words_of(error, limit)
+    words = error_words(error, limit)
     match error:
         case ToolResolutionError():
             return Unresolved(call_id=call_id, message=words)
@@ -83,7 +83,7 @@ def succeeded(call_id: str, value: object, limit: int = RESULT_LIMIT, *, tool: s
     except _UnshownResultError as error:
         raise _UnshownResultError(f"{tool} ran, but {error}") from None
     except Exception as error:  # a value's __str__ is user code
-        told = f"{type(error).__name__}: {words_of(error, limit)}"
+        told = f"{type(error).__name__}: {error_words(error, limit)}"
         raise _UnshownResultError(f"{tool} ran, but its result cannot be shown ({told})") from error
     if ends is not None:
         return Succeeded(call_id=call_id, text=nudges.ended(ends), value=encoded, ends=ends)
@@ -101,7 +101,7 @@ def _progress_text(value: object, limit: int) -> str:
         return f"(a {type(value).__name__} that cannot be shown)"
 
 
-def words_of(error: BaseException, limit: int) -> str:
+def error_words(error: BaseException, limit: int) -> str:
     """The exception's message, if it can be rendered."""
     try:
         return _cut(sound(str(error)), limit)
@@ -342,7 +342,7 @@ class Tools:
             return unknown_result(call, f"it {why}")
         except ToolOutcomeUnknown as unknown:
             # The tool itself does not know the outcome.
-            told = failed(call.id, unknown, tool.spec.result_limit)
+            told = failed_result(call.id, unknown, tool.spec.result_limit)
             if tool.spec.retriable:
                 return told
             return unknown_result(call, told.message)
@@ -356,12 +356,12 @@ class Tools:
             # Told that it failed, the model would call it again, and what it changes would be changed twice.
             if not tool.spec.retriable:
                 return succeeded(call.id, str(error), tool.spec.result_limit)
-            return failed(call.id, error, tool.spec.result_limit)
+            return failed_result(call.id, error, tool.spec.result_limit)
         # Any exception of a user's tool is reported to the model and never ends the run.
         except Exception as error:  # noqa: BLE001
             if not isinstance(error, ToolResolutionError | ToolFailed):
                 raised(call, error)
-            return failed(call.id, error, tool.spec.result_limit)
+            return failed_result(call.id, error, tool.spec.result_limit)
 
 
 async def _observed(running: Coroutine[None, None, CallResult], around: Observed) -> CallResult:

@@ -20,7 +20,7 @@ from forge.connection import Connection, Sender
 from forge.errors import McpToolError
 from forge.interpreters import Interpreter, Runner, interpreter, nobody
 from forge.interpreters.threads import unheard
-from forge.interpreters.tools import words_of
+from forge.interpreters.tools import error_words
 from forge.masking import MASK, Hidden, Redact, both
 from forge.outcome import Halted
 from forge.runtime.emitter import Emitter, OnEvent, notify
@@ -108,7 +108,7 @@ class Raised:
         def words(one: BaseException) -> str:
             if silent:
                 return MASK
-            shown = hidden.without(words_of(one, _READ))
+            shown = hidden.without(error_words(one, _READ))
             return printable((re.sub(rf"(?<!\w)(?:{short})(?!\w)", MASK, shown) if short else shown)[:_LONGEST])
 
         def told(one: BaseException) -> str:
