@@ -11,6 +11,7 @@ if sys.orig_argv[1:3] == ["-m", "forge"]:  # as a program; a library leaves sign
 
 from forge import _installation
 from forge.errors import DefinitionError, ForgeError, ToolFailed, ToolResolutionError
+from forge.masking import Redact
 from forge.outcome import Finished, Halted
 from forge.runtime.runs import follow, resume, resume_sync, run, run_or_raise, run_sync
 from forge.tools.definition import tool
@@ -24,7 +25,6 @@ from stages.tool import Prerequisite
 if TYPE_CHECKING:
     from forge.agent.agent import Agent
     from forge.interpreters.scripted import Scripted, call
-    from forge.journal.redaction import Redact
     from forge.journal.replaying import replay
     from forge.runtime.conversation import Conversation
     from forge.runtime.event_stream import stream
@@ -89,7 +89,6 @@ if not TYPE_CHECKING:  # a type checker goes on knowing which names there are
         {
             "forge.agent.agent": ("Agent",),
             "forge.interpreters.scripted": ("Scripted", "call"),
-            "forge.journal.redaction": ("Redact",),
             "forge.journal.replaying": ("replay",),
             "forge.runtime.conversation": ("Conversation",),
             "forge.runtime.event_stream": ("stream",),

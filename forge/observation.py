@@ -8,20 +8,18 @@ import logging
 import traceback
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Protocol, Self, TypeVar
+from typing import Literal, Protocol, Self, TypeVar
 
 from msgspec import Struct
 
+from forge.connection import Endpoint
+from forge.masking import Redact
 from stages.effect import Effect, Outcome, Usage
 from stages.events import Stamped
 from stages.message import ToolCall
 from stages.tool import ToolSpec
 from stages.wire.deltas import Retry
 from stages.wire.sampling import Sampling
-
-if TYPE_CHECKING:
-    from forge.connection import Endpoint
-    from forge.journal.redaction import Redact
 
 _log = logging.getLogger("forge.telemetry")
 
@@ -50,7 +48,7 @@ class ModelAsked(Struct, frozen=True, kw_only=True):
     """A model call. It ends with a Replied or an Undelivered. `endpoint` is None unless the model is on a server."""
 
     model: str
-    endpoint: "Endpoint | None" = None
+    endpoint: Endpoint | None = None
     sampling: Sampling = Sampling()
     effect: Effect | None = None
     target: str = "main"
@@ -67,7 +65,7 @@ class ToolCalled(Struct, frozen=True, kw_only=True):
 
 
 class Requested(Struct, frozen=True, kw_only=True):
-    """A request to the proxy or `forge serve`. It ends with an Answered. Header names are in lower case."""
+    """A request to the proxy or `forge serve`. It ends with a Responded. Header names are in lower case."""
 
     method: str
     route: str
@@ -98,7 +96,7 @@ class Notes(Struct):
     problem: str = ""
 
 
-class Answered(Struct, frozen=True, kw_only=True):
+class Responded(Struct, frozen=True, kw_only=True):
     """How a request to the proxy or `forge serve` was answered. Only the proxy has notes."""
 
     status: int
@@ -124,11 +122,11 @@ Beginning = RunBegins | ModelAsked | ToolCalled | Requested | RunEnqueued | McpC
 Write = Callable[[Struct, Effect | Outcome | None], bytes]
 """Writes a part of a run as JSON, redacted as in a journal (`forge.journal.redaction.Redactor.written`)."""
 
-Writer = Callable[["Redact | None"], Write]
+Writer = Callable[[Redact | None], Write]
 """Makes a Write for one run, which redacts by the run's own `redact` and the given one."""
 
 
-class Ending(Protocol):
+class OperationSpan(Protocol):
     """One observer's view of an operation in progress."""
 
     @property
@@ -148,7 +146,7 @@ class Ending(Protocol):
 class Observer(Protocol):
     """Observes this process. Its methods must return quickly: runs wait for them."""
 
-    def begin(self, what: Beginning) -> Ending | None:
+    def begin(self, what: Beginning) -> OperationSpan | None:
         """An operation begins. None to ignore it."""
         ...
 
@@ -193,7 +191,7 @@ class Observed:
 
     def __init__(self, what: Beginning) -> None:
         self._what = what
-        self._endings: tuple[Ending, ...] = ()
+        self._endings: tuple[OperationSpan, ...] = ()
         self.outcome: object = None
 
     def __enter__(self) -> Self:

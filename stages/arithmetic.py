@@ -7,8 +7,8 @@ import msgspec
 from msgspec import UNSET, Raw, Struct
 
 from stages._later import LazyPattern
+from stages.decoding import decode_or
 from stages.objection import Miscalculation, NoCalculation, NumberAlone, NumbersUnseen
-from stages.repair.decoding import decode_or
 from stages.schema import Check, Fits, Misfit, checker
 from stages.schema.value import Json
 from stages.seen import evidence, shows, unseen_values

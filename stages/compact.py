@@ -1,6 +1,7 @@
 """The stage `compact`: shorten the history before a turn, if it exceeds its budget."""
 
-from stages.compaction.budget import Compacted, Compactor, ContextBudget
+from stages.compaction.compactors import Compacted, Compactor
+from stages.context_budget import ContextBudget
 from stages.halt import CannotFit, Halt
 from stages.options import checked
 from stages.pipeline import Stage, on

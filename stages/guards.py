@@ -20,6 +20,7 @@ from stages.arithmetic import (
     with_results,
 )
 from stages.budget import over_budget
+from stages.decoding import decode
 from stages.halt import PrerequisitesSkipped, StepsSkipped
 from stages.message import Kind, Tool, ToolCall, is_user_input, messages_with_calls
 from stages.nudges import asked_back
@@ -50,7 +51,6 @@ from stages.options import unfit_function
 from stages.order import current_successes, obstacle, value_of
 from stages.placeholders import placeholder_arguments
 from stages.progress import Made, made
-from stages.repair.decoding import decode
 from stages.rules import (
     Rules,
     denied,
@@ -75,6 +75,7 @@ from stages.seen import (
     is_own,
     is_source,
     named_values,
+    plain_words,
     ungrounded_values,
     unseen_values,
     values_given_by,
@@ -423,12 +424,9 @@ def _parts(value: Json) -> list[Json]:
     if isinstance(value, str):
         if any(map(str.isdigit, value)):
             return [value]
-        words = [word for word in _WORD.compiled.findall(value) if len(word) > 1]
+        words = [word for word in plain_words(value) if len(word) > 1]
         return [*words] if len(words) <= _FEW else []
     return [value] if isinstance(value, int | float) and not isinstance(value, bool) else []
-
-
-_WORD = LazyPattern(r"[^\W_]+")
 
 
 _NUMERIC = LazyPattern(r"[\d\s:./,+TZ-]{1,40}(?: ?[ap]\.?m\.?)?", re.IGNORECASE)
@@ -469,16 +467,11 @@ def no_echoes(tool: str, argument: str) -> Guard:
 
     def guard(state: State, call: ToolCall) -> Custom | None:
         said = next(filter(is_user_input, reversed(state.history)), None) if call.name == tool else None
-        words = _words(said.text) if said else []
+        words = plain_words(said.text) if said else []
         asked = decode(_members, call.arguments).get(argument) if words else None
-        return Custom(text=asked_back(tool)) if isinstance(asked, str) and _words(asked) == words else None
+        return Custom(text=asked_back(tool)) if isinstance(asked, str) and plain_words(asked) == words else None
 
     return each_call(guard)
-
-
-def _words(text: str) -> list[str]:
-    """The words of the text, without case and punctuation."""
-    return "".join(one if one.isalnum() else " " for one in text.casefold()).split()
 
 
 # Repetition: no third time for a call with the same answer twice, or a write made twice, with nothing new in between.

@@ -9,9 +9,9 @@ from unicodedata import combining, normalize
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stages.compaction.budget import ContextBudget
 from stages.compaction.conversation import pruned_conversation
 from stages.compaction.history import exchange_around
+from stages.context_budget import ContextBudget
 from stages.deliver import interrupt
 from stages.halt import CannotFit
 from stages.message import Assistant, History, Kind, Message, System, Tool, ToolCall, User, is_user_input, turn_of

@@ -6,12 +6,12 @@ from typing import Literal, assert_never, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
+from stages.decoding import sound
 from stages.effect import Refused
 from stages.halt import Halt
 from stages.message import NUDGES, Kind, Mark, ToolCall
 from stages.nudges import first_few, listed, may_call, quote
 from stages.options import unfit_function
-from stages.repair.decoding import sound
 from stages.rules import Rules, legal_tools, pending
 from stages.schema.check import Problem
 from stages.state import Counter, Ledger, Listed, State, mistake_count
@@ -444,7 +444,7 @@ def with_mistakes(ledger: Ledger, objections: Iterable[Objection]) -> Ledger:
 
 def render(objection: Objection) -> str:
     """What the model is told of the objection, with the mark of its kind."""
-    return marked(objection, unmarked(objection))
+    return _marked(objection, unmarked(objection))
 
 
 def unmarked(objection: Objection) -> str:
@@ -546,7 +546,7 @@ def unmarked(objection: Objection) -> str:
             assert_never(wrong)
 
 
-def marked(objection: Objection, text: str) -> str:
+def _marked(objection: Objection, text: str) -> str:
     """The text with the mark of the objection's kind in front, such as `[StepEnforcementError]`, if it has one."""
     mark = mistake_of(objection.wrong).mark
     return f"[{mark}] {text}" if mark else text
@@ -772,7 +772,7 @@ def in_own_words(rules: Rules, words: Mapping[NudgeKind, Reword]) -> Say:
             raise TypeError(
                 f"the function for nudges of the kind {mistake.name!r} returned {text!r}; it must return a string"
             )
-        return sound(marked(objection, text))
+        return sound(_marked(objection, text))
 
     return say
 

@@ -16,10 +16,10 @@ from msgspec.structs import replace
 from toolz import unique
 
 from stages._later import LazyPattern
+from stages.decoding import decode_or
 from stages.execution import call_digest
 from stages.message import Assistant, Kind, System, Tool, ToolCall, is_user_input, mark_of
 from stages.progress import PATIENCE, repeated_attempts, replies_without_progress
-from stages.repair.decoding import decode_or
 from stages.rules import (
     Rules,
     legal_tools,

@@ -28,7 +28,7 @@ from msgspec import Meta, Struct, StructMeta, UnsetType, structs
 from msgspec.structs import astuple
 from typing_extensions import get_protocol_members, is_typeddict
 
-from stages.repair.decoding import is_sound
+from stages.decoding import is_sound
 
 # Users' functions, checked before they are called: whether they are async, and which arguments they take.
 

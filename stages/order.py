@@ -5,9 +5,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 import msgspec
 from msgspec import Raw, Struct
 
+from stages.decoding import decode_or
 from stages.message import ToolCall
 from stages.options import Named
-from stages.repair.decoding import decode_or
 from stages.schema.canonical_json import canonical
 from stages.schema.value import Json
 from stages.seen import is_own

@@ -8,13 +8,12 @@ from msgspec import Raw
 from stages._later import LazyPattern
 from stages.message import Kind, ToolCall, User
 from stages.schema.value import Json
-from stages.seen import normalized, values_within
+from stages.seen import normalized, plain_words, values_within
 from stages.state import State
 from stages.tool import ToolSpec
 
 _WRAPPED = LazyPattern(r"<([^<>]{1,80})>|\{\{([^{}]{1,80})\}\}|\$?\{([^{}]{1,80})\}|\[([^\[\]]{1,80})\]|%([^%]{1,80})%")
 _PATH = LazyPattern(r"\$?(\w{1,80})(?:\(.{0,80}\))?(?:[.\[].{1,80})?")
-_WORD = LazyPattern(r"[^\W_]+")
 _SPEAKS_OF_RESULTS = frozenset({"result", "results", "output", "response", "previous", "value", "from", "placeholder"})
 _AROUND = frozenset({"your", "the", "my", "some", "a", "an"})
 _LINKS = frozenset({"of", "by", "in", "call", "calling", "tool", "returned"})
@@ -38,7 +37,7 @@ def placeholder_arguments(call: ToolCall, tools: Mapping[str, ToolSpec], state: 
     writes = tools[call.name].effect == "write"
     for name, value in _members.decode(call.arguments).items():
         if isinstance(value, str) and _stands_for(value, name, tools):
-            last_word = _WORD.compiled.findall(name.lower())[-1:]
+            last_word = plain_words(name)[-1:]
             document = "\n" in value.strip() or (writes and not _DOCUMENTS.isdisjoint(last_word))
             if not document or _stands_for_a_result(value.strip(), tools):
                 found.append((name, value))
@@ -76,8 +75,8 @@ def _stands_for(text: str, name: str, tools: Mapping[str, ToolSpec]) -> bool:
         named = any(_words(one) <= words for one in (name, *tools))
         return named or not words.isdisjoint(_SPEAKS_OF_RESULTS)
     # Most values are no placeholders, which a look at the first word shows quickly.
-    first = _WORD.compiled.search(name.lower())
-    if (first is None or first[0] in plain.lower()) and _words(plain) - _AROUND == _words(name):
+    first = plain_words(name)[:1]
+    if (not first or first[0] in plain.casefold()) and _words(plain) - _AROUND == _words(name):
         return True
     if not any(map(plain.__contains__, tools)):
         return False
@@ -95,7 +94,7 @@ def _says_only_where_it_is(plain: str, name: str, tools: Mapping[str, ToolSpec])
 
 
 def _words(text: str) -> frozenset[str]:
-    return frozenset(_WORD.compiled.findall(text.lower()))
+    return frozenset(plain_words(text))
 
 
 _LONGEST_PLACEHOLDER = 120

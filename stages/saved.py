@@ -6,8 +6,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from stages.decoding import decode
 from stages.message import History
-from stages.repair.decoding import decode
 from stages.state import SCHEMA_VERSION, Memo, State
 
 

@@ -11,8 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stages._later import LazyPattern
+from stages.decoding import decode_or
 from stages.message import Assistant, History, Kind, Message, Status, Tool, ToolCall, User, messages_with_calls
-from stages.repair.decoding import decode_or
 from stages.schema.value import MAX_DEPTH, Json
 from stages.state import Cleared, Evidence, Indexed, State
 from stages.tool import RECALL, Grounded, ToolSpec
@@ -69,6 +69,14 @@ def evidence(texts: Iterable[str]) -> Evidence:
 def normalized(text: str) -> str:
     """The text normalized for comparison: `Dune by Ada` for `"DUNE"  by Ada`."""
     return " ".join(_plainly_spelled(text).casefold().split())
+
+
+def plain_words(text: str) -> list[str]:
+    """The words of a text or a name, without case and punctuation."""
+    return _LETTERS.compiled.findall(text.casefold())
+
+
+_LETTERS = LazyPattern(r"[^\W_]+")
 
 
 def _plainly_spelled(text: str) -> str:

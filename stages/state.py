@@ -26,7 +26,7 @@ from typing import Generic, Literal, Self, TypeVar, assert_never, get_args
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from stages.compaction.budget import ContextBudget
+from stages.context_budget import ContextBudget, sizes
 from stages.effect import (
     Ask,
     Budget,
@@ -41,7 +41,7 @@ from stages.effect import (
     Succeeded,
 )
 from stages.message import Assistant, History, Message, Status, ToolCall, UnknownCall, size
-from stages.tokens import STARTING_RATE, Report, length
+from stages.tokens import STARTING_RATE, Report
 
 # Phases: where a run is in its turn. Each holds the data that the next stage needs.
 
@@ -581,7 +581,7 @@ class State(Struct, frozen=True, kw_only=True, gc=False):
         `reasoning`: the reasoning since then will be shown too. The time does not depend on the length of the history.
         """
         known = self.known()
-        return (self.prompt.size if known else 0) + sum(_sizes(self.history[known:], reasoning=reasoning))
+        return (self.prompt.size if known else 0) + sum(sizes(self.history[known:], reasoning=reasoning))
 
     def sizes(self, *, reasoning: bool = False) -> tuple[int, ...] | None:
         """Characters of each message of the history; None if the last request showed another history."""
@@ -589,7 +589,7 @@ class State(Struct, frozen=True, kw_only=True, gc=False):
         view = self.prompt.view if known else ()
         if len(view) != known:
             return None
-        return tuple(map(size, view)) + _sizes(self.history[known:], reasoning=reasoning)
+        return tuple(map(size, view)) + sizes(self.history[known:], reasoning=reasoning)
 
     def succeeded(self, tool: str) -> bool:
         """Whether a call of the tool has succeeded in this run, even if compaction has cut it since."""
@@ -615,9 +615,3 @@ class State(Struct, frozen=True, kw_only=True, gc=False):
     def note(self, **changes: object) -> Self:
         """The same run with these fields of its ledger changed."""
         return replace(self, ledger=replace(self.ledger, **changes))
-
-
-def _sizes(messages: History, *, reasoning: bool) -> tuple[int, ...]:
-    if not reasoning:
-        return tuple(map(size, messages))
-    return tuple(size(m) + (length(m.reasoning) if isinstance(m, Assistant) else 0) for m in messages)

@@ -14,7 +14,7 @@ from forge import Limits, ToolFailed, ToolResolutionError, Workflow, resume_jour
 from forge.errors import ToolExecutionError, ToolOutcomeUnknown
 from forge.guardrails import Guardrails
 from forge.interpreters.scripted import Scripted, call, calls
-from forge.journal.redaction import Redact
+from forge.masking import Redact
 from stages.halt import OutcomeUnknown, ToolsFailing
 from stages.saved import save
 

@@ -16,7 +16,7 @@ from replies import scripted
 import forge
 from forge import Limits
 from forge.connection import Connection, Setup
-from forge.interpreters.http import Http
+from forge.interpreters.http import HttpSender
 from stages.effect import Fault, Replied, Send, Undelivered
 from stages.wire.openai.chat import decode_reply
 from stages.wire.sampling import Sampling
@@ -91,7 +91,9 @@ def setup(base_url: str) -> None:
 
 def run(turns: int, model: str, mode: str) -> None:
     backend = (
-        Fixed(Http(Peer.client, Peer.url, transport=Peer.transport), model) if mode == "http" else in_process(turns)
+        Fixed(HttpSender(Peer.client, Peer.url, transport=Peer.transport), model)
+        if mode == "http"
+        else in_process(turns)
     )
     result = wait(forge.run(Peer.workflow, workload.USER, backend=backend))
     assert result.unwrap().value == workload.FINAL_TEXT

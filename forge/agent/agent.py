@@ -15,7 +15,7 @@ from returns.result import Failure, Result, Success
 
 from forge.agent.definition import AnyTool, BuiltIn, agent_workflow
 from forge.agent.memory.protocol import Facts
-from forge.backends import reached
+from forge.backends.routing import reached
 from forge.callbacks import placed
 from forge.connection import AnyBackend, OpenBackend, Setup
 from forge.errors import DefinitionError, ForgeError, SessionChangedError, UnrecordedError, as_error, checked_options

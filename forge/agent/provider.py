@@ -7,22 +7,22 @@ from contextlib import aclosing, suppress
 from msgspec.structs import replace
 from returns.result import Failure, Result, Success
 
-from forge.backends import reached
+from forge.backends.routing import reached
 from forge.connection import AnyBackend, Setup
 from forge.errors import DefinitionError, checked_options
 from forge.runtime.event_stream import Line, streamed
 from forge.runtime.reaching import Stopped, unless
 from stages import fold, pipeline, reasoning, send, serialize
+from stages.decoding import sound_struct
 from stages.effect import Fault, Replied, Reply, Send, Undelivered
 from stages.message import History, Message, User
-from stages.repair.decoding import sound_struct
 from stages.rules import Rules
 from stages.state import Awaiting, State
 from stages.wire.deltas import Delta
 from stages.wire.target import Target
 from stages.wire.wires import wire
 
-Prompt = str | Message | tuple[Message, ...] | list[Message]
+_Prompt = str | Message | tuple[Message, ...] | list[Message]
 """The user's text, or a conversation as a history of `stages.message`."""
 
 
@@ -34,7 +34,7 @@ class Provider:
         self._backend = backend
 
     @checked_options
-    async def complete(self, messages: Prompt) -> Result[Reply, Fault]:
+    async def complete(self, messages: _Prompt) -> Result[Reply, Fault]:
         """The model's reply, with reasoning separate from text; or the fault, after retries.
 
         DefinitionError without a message, ForgeError if the backend cannot be reached.
@@ -44,7 +44,7 @@ class Provider:
             return _reply(await connection.send(_request(history, connection.setup)))
 
     @checked_options
-    async def stream(self, messages: Prompt) -> AsyncGenerator[Delta | Reply | Fault, None]:
+    async def stream(self, messages: _Prompt) -> AsyncGenerator[Delta | Reply | Fault, None]:
         """The deltas of the reply as they arrive; last, the `Reply` or the `Fault`.
 
         Leaving the loop closes the request. Raises what `complete` raises.
@@ -66,7 +66,7 @@ class Provider:
                 yield one
 
 
-def _history(messages: Prompt) -> History:
+def _history(messages: _Prompt) -> History:
     """The messages. DefinitionError if there are none, or one is empty."""
     match messages:
         case str():

@@ -160,7 +160,7 @@ async def run_with_hand_offs(
 
 # An agent as a tool of another: each call is a new conversation, and its answer the result.
 
-MAX_DEPTH = 3
+_MAX_DEPTH = 3
 """Maximum nesting of agents."""
 
 _depth: ContextVar[int] = ContextVar("forge_agent_depth", default=0)
@@ -187,8 +187,8 @@ def agent_tool(
     """
 
     async def delegate(task: str, caller: Caller) -> object:
-        if _depth.get() >= MAX_DEPTH:
-            raise ToolFailed(f"there are {MAX_DEPTH} agents within agents already; do this yourself.")
+        if _depth.get() >= _MAX_DEPTH:
+            raise ToolFailed(f"there are {_MAX_DEPTH} agents within agents already; do this yourself.")
         again = caller.continued
         kept, around = _Kept(again.saved if again else ""), calling.get()
         parent = around.emitter if around else None

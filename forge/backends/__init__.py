@@ -2,15 +2,15 @@
 
 from typing import TYPE_CHECKING
 
-from forge.connection import AnyBackend, Backend, Connection, Setup
+from forge.connection import Backend, Connection, Setup
 from stages._later import later
 
 if TYPE_CHECKING:
     from forge.backends.anthropic import Anthropic
     from forge.backends.budget import BudgetMode, ResolvedBudget
     from forge.backends.profile import Profile
-    from forge.backends.routing import Models
-    from forge.backends.server import Options, Server
+    from forge.backends.routing import Models, reached
+    from forge.backends.server import Server, ServerOptions
     from forge.backends.servers.launch import Launch, startable
     from forge.backends.servers.server_manager import Local, ServerManager, setup_backend
     from forge.backends.specification import named, started
@@ -23,11 +23,11 @@ __all__ = [
     "Launch",
     "Local",
     "Models",
-    "Options",
     "Profile",
     "ResolvedBudget",
     "Server",
     "ServerManager",
+    "ServerOptions",
     "Setup",
     "named",
     "reached",
@@ -43,20 +43,10 @@ __getattr__ = later(
         "forge.backends.anthropic": ("Anthropic",),
         "forge.backends.budget": ("BudgetMode", "ResolvedBudget"),
         "forge.backends.profile": ("Profile",),
-        "forge.backends.routing": ("Models",),
-        "forge.backends.server": ("Options", "Server"),
+        "forge.backends.routing": ("Models", "reached"),
+        "forge.backends.server": ("ServerOptions", "Server"),
         "forge.backends.servers.launch": ("Launch", "startable"),
         "forge.backends.servers.server_manager": ("Local", "ServerManager", "setup_backend"),
         "forge.backends.specification": ("named", "started"),
     },
 )
-
-
-def reached(backend: AnyBackend) -> Backend:
-    """The backend; for a name or an address, the backend that it stands for."""
-    if not isinstance(backend, str):
-        return backend
-    # httpx and the rest take as long to import as all of forge; only a named backend needs them.
-    from forge.backends.specification import named  # noqa: PLC0415
-
-    return named(backend)

@@ -3,17 +3,11 @@
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit
 
 from forge.connection import Backend, Connection
 from forge.errors import ForgeError
-from stages.repair.decoding import is_sound
-from stages.wire.wires import OPENAI, WIRES
-
-if TYPE_CHECKING:
-    from forge.backends.profile import Profile  # the profile checks its own address with this module
-
+from stages.decoding import is_sound
 
 # The model named by the user: refuse a server that is known not to have it, before sending any request.
 
@@ -58,18 +52,6 @@ def is_address(text: str) -> bool:
 def spelt_out(text: str) -> str:
     """The address with its scheme if it is one of this machine; any other text unchanged."""
     return f"http://{text}" if _HERE.fullmatch(text) else text
-
-
-def base_url(url: str, profile: "Profile | None") -> str:
-    """The address that the wire's path is appended to; a bare host gets `/v1` if the protocol has it.
-
-    ForgeError for an invalid address; the message never shows a possible password.
-    """
-    given = spelt_out(url or (profile.url if profile else ""))
-    parts = address_parts(given)
-    protocol = WIRES[profile.wire] if profile else OPENAI
-    trimmed = given.rstrip("/").removesuffix(protocol.path)
-    return trimmed if parts.path.strip("/") or protocol.at_root else f"{trimmed}/v1"
 
 
 def address_parts(given: str) -> SplitResult:

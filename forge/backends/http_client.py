@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from forge.backends.address import is_here
 from forge.errors import ForgeError
-from forge.interpreters.http import TOTAL, Http
+from forge.interpreters.http import TOTAL, HttpSender
 from forge.masking import Hidden
 from stages.effect import Fault
 from stages.retry import RetryPolicy
@@ -39,7 +39,7 @@ def sender(
     total: float | None = TOTAL,
     transport: httpx.AsyncBaseTransport | None = None,
     model: str,
-) -> Http:
+) -> HttpSender:
     """The interpreter of `Send`. A server's refusal of tools becomes a fault of the kind `no_tools`.
 
     `hidden` is masked in errors, `keys` in replies. `model` is the model name in requests; if it is empty, a refusal
@@ -55,7 +55,7 @@ def sender(
         return replace(fault, kind="no_tools")
 
     unnamed = f"The server at {base} lists no models, so none was named; give model=…, on the command line --model NAME"
-    return Http(
+    return HttpSender(
         client,
         base,
         retry,
@@ -80,7 +80,7 @@ Verify = bool | ssl.SSLContext
 """As in httpx: whether to verify certificates, or the user's own context."""
 
 
-def client(
+def new_client(
     url: str,
     *,
     headers: Mapping[str, str] | None = None,

@@ -16,7 +16,7 @@ from stages.options import did_you_mean
 from stages.rescue.found import Format
 from stages.wire.sampling import Sampling
 from stages.wire.target import Mode
-from stages.wire.wires import WIRES, Dialect, wire
+from stages.wire.wires import OPENAI, WIRES, Dialect, wire
 
 # Profile: a kind of backend as data: its protocol, its capabilities, where it reports its context.
 
@@ -164,6 +164,18 @@ def given_profile(given: Profile | Path | str | None) -> Profile | None:
             return load_profile(Path(given))
         case str():
             return named_profile(given)
+
+
+def base_url(url: str, profile: Profile | None) -> str:
+    """The address that the wire's path is appended to; a bare host gets `/v1` if the protocol has it.
+
+    ForgeError for an invalid address; the message never shows a possible password.
+    """
+    given = spelt_out(url or (profile.url if profile else ""))
+    parts = address_parts(given)
+    protocol = WIRES[profile.wire] if profile else OPENAI
+    trimmed = given.rstrip("/").removesuffix(protocol.path)
+    return trimmed if parts.path.strip("/") or protocol.at_root else f"{trimmed}/v1"
 
 
 # Sampling options recommended by a model's makers: a table looked up by model name, never guessed.

@@ -15,10 +15,10 @@ from msgspec import Raw, Struct
 from forge.backends.credentials import keys
 from forge.backends.endpoints import AnthropicCount, RenderedPrompt, TokenList
 from forge.errors import BackendError, quantity
-from forge.interpreters.http import IDENTITY, fault_of, read_body
+from forge.interpreters.http import IDENTITY, fault_of, read_bounded
 from forge.masking import Hidden
+from stages.decoding import decode, decode_or
 from stages.effect import Fault
-from stages.repair.decoding import decode, decode_or
 from stages.tokens import length, rate_of
 
 # Questions about the server itself over HTTP, bounded in size and time; waits while a model is loading.
@@ -89,7 +89,7 @@ async def exchange(
         asyncio.timeout(seconds),
         client.stream(method, url, content=question, headers=headers, timeout=seconds) as response,
     ):
-        body = await read_body(response, MOST)
+        body = await read_bounded(response, MOST)
     reason = f"packed as {body.packed!r}, and it was asked not to pack" if body.packed else f"more than {MOST} bytes"
     return ServerAnswer(
         status=response.status_code,

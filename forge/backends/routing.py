@@ -1,16 +1,25 @@
-"""Several models behind one backend: by purpose, or a larger one if the first is not sure."""
+"""Backends by name, and several behind one: by purpose, or a larger model if the first is not sure."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from msgspec.structs import replace
 
-from forge.backends import reached
 from forge.callbacks import OnChunk
-from forge.connection import AnyBackend, Connection
+from forge.connection import AnyBackend, Backend, Connection
 from forge.errors import checked_options
 from stages.effect import Replied, Send, Undelivered
 from stages.state import MAIN
+
+
+def reached(backend: AnyBackend) -> Backend:
+    """The backend; for a name or an address, the backend that it stands for."""
+    if not isinstance(backend, str):
+        return backend
+    # httpx and the rest take as long to import as all of forge; only a named backend needs them.
+    from forge.backends.specification import named  # noqa: PLC0415
+
+    return named(backend)
 
 
 class Models:

@@ -9,12 +9,12 @@ from typing import Literal, TypedDict, Unpack
 import httpx
 from msgspec.structs import replace
 
-from forge.backends.address import base_url
 from forge.backends.credentials import HEADERS, headers_for, keys, secrets
-from forge.backends.http_client import Verify, client, direct, forward_proxy, sender, trust
+from forge.backends.http_client import Verify, direct, forward_proxy, new_client, sender, trust
 from forge.backends.profile import (
     DEFAULT_CONTEXT,
     Profile,
+    base_url,
     check_sampling,
     given_profile,
     low_temperature,
@@ -47,7 +47,7 @@ def _check_mode(mode: Mode | Literal["auto"], profile: Profile) -> None:
 # A server over HTTP: its kind comes from the profile, its models and context from the server.
 
 
-class Options(TypedDict, total=False):
+class ServerOptions(TypedDict, total=False):
     """Options of `Server` besides address and profile."""
 
     mode: Mode | Literal["auto"]
@@ -89,7 +89,7 @@ class Server:
         *,
         profile: Profile | Path | str | None = None,
         model: str = "",
-        **options: Unpack[Options],
+        **options: Unpack[ServerOptions],
     ) -> None:
         self._base = base_url(url, given_profile(profile))
         self._profile = given_profile(profile) or addressed(self._base)
@@ -119,7 +119,7 @@ class Server:
     async def connect(self) -> AsyncIterator[Connection]:
         """Examine the server and connect. BackendError if nothing answers; ForgeError for what it cannot do."""
         straight = direct(self._base, proxy=self._proxy, verify=self._verify)
-        async with client(
+        async with new_client(
             self._base,
             headers=self._headers,
             timeout=self._timeout,

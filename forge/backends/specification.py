@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Unpack
 
-from forge import backends
 from forge.backends.address import is_address
+from forge.backends.anthropic import Anthropic
 from forge.backends.profile import names
-from forge.backends.server import Options, Server
+from forge.backends.server import Server, ServerOptions
+from forge.backends.servers.launch import Launch, startable
 from forge.connection import Backend
 from forge.errors import ForgeError
 from stages.options import nearest
@@ -24,7 +25,7 @@ def named(
     profile: str | None = None,
     progress: "Tell | None" = None,
     download: "Watch | None" = None,
-    **options: Unpack[Options],
+    **options: Unpack[ServerOptions],
 ) -> Backend:
     """The backend with that name.
 
@@ -38,10 +39,12 @@ def named(
         known = {"mode", "sampling", "model_sampling", "context_tokens", "api_key", "timeout", "probe"}
         given = {**options, "profile": profile}
         _refuse_others("local", known, given, "they are for a server, whose address is then given")
-        return backends.Local(model, progress=download, **options)
+        from forge.backends.servers.server_manager import Local  # noqa: PLC0415 - slower to import than all of this
+
+        return Local(model, progress=download, **options)
     if is_address(spec):
         return Server(spec, profile=profile, model=model, **options)
-    if backends.startable(spec) and not profile:
+    if startable(spec) and not profile:
         return started(spec, model, progress=progress, download=download, **options)
     name, colon, rest = spec.partition(":")
     if name in names() and not profile:
@@ -52,7 +55,7 @@ def named(
                 raise ForgeError("anthropic has the mode native alone; for another, give the address and the profile")
             known = {"api_key", "sampling", "context_tokens", "timeout", "retry", "mode", "probe"}
             _refuse_others("anthropic", known, options, "for those, give the address and the profile")
-            return backends.Anthropic(  # through the official SDK
+            return Anthropic(  # through the official SDK
                 rest or model,
                 api_key=options.get("api_key", ""),
                 sampling=options.get("sampling"),
@@ -83,16 +86,18 @@ def started(
     port: int = 0,
     progress: "Tell | None" = None,
     download: "Watch | None" = None,
-    **options: Unpack[Options],
+    **options: Unpack[ServerOptions],
 ) -> "ServerManager":
     """The server for `PROGRAM:MODEL`, which forge will start (`startable`). ForgeError for a second model."""
+    from forge.backends.servers.server_manager import ServerManager  # noqa: PLC0415 - as above
+
     program, _, file = spec.partition(":")
     if model:
         raise ForgeError(f"two models are given, {file} and {model}; the one to start goes after the colon")
-    launch = backends.Launch(
+    launch = Launch(
         program="llamafile" if program == "llamafile" else "llama-server",
         model=file,
         port=port,
         context_tokens=options.pop("context_tokens", None),
     )
-    return backends.ServerManager(launch, progress=progress, download=download, **options)
+    return ServerManager(launch, progress=progress, download=download, **options)

@@ -11,12 +11,11 @@ from msgspec.structs import replace
 from rich.status import Status
 from rich.text import Text
 
-from forge.backends.address import base_url
 from forge.backends.credentials import headers_for
 from forge.backends.doctor import PROBES, Finding, Probe, Visit, consult, profile_of, reason
 from forge.backends.doctor.facts import FindingVerdict
-from forge.backends.http_client import client
-from forge.backends.profile import Profile, named_profile, to_toml
+from forge.backends.http_client import new_client
+from forge.backends.profile import Profile, base_url, named_profile, to_toml
 from forge.backends.recognition import addressed
 from forge.cli.console import Console, print_json, printable
 from forge.cli.options import key_of, refuse_unwritable
@@ -55,7 +54,7 @@ def run_doctor(options: argparse.Namespace) -> int:
 
     async def visit() -> Visit:
         with console.status(Text("")) as status:
-            async with client(base, headers=headers, timeout=options.timeout) as http:
+            async with new_client(base, headers=headers, timeout=options.timeout) as http:
                 view = partial(_show, console, status)
                 return await consult(http, base, options.model, view, seconds=options.timeout)
 

@@ -5,7 +5,7 @@ import argparse
 import msgspec
 from rich.text import Text
 
-from forge.backends.servers.download import Kept, cache_folder, ensure_model, kept, remove
+from forge.backends.servers.download import Cached, cache_folder, ensure_model, kept, remove
 from forge.backends.servers.models import DEFAULT, KNOWN, KnownModel
 from forge.cli.console import Console, LabelledText, print_json
 from forge.cli.progress import downloading
@@ -56,7 +56,7 @@ def _known(name: str) -> KnownModel:
     return KNOWN[name]
 
 
-def _show(console: Console, one: Kept) -> None:
+def _show(console: Console, one: Cached) -> None:
     model = one.model
     default = "   the default of --backend local" if model.name == DEFAULT else ""
     heading = Text.assemble((model.name, "bold"), (f"   {model.title}{default}", "dim"))

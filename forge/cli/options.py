@@ -14,7 +14,7 @@ from forge.backends.servers.download import Progress
 from forge.backends.servers.process import Loading
 from forge.door.options import flags
 from forge.errors import ForgeError
-from forge.journal.redaction import Redact
+from forge.masking import Redact
 from forge.workflow.workflow import Workflow
 from stages.options import OptionError, Options
 from stages.wire.sampling import Sampling
@@ -61,7 +61,7 @@ def backend_for(
     return None
 
 
-def made(kind: Callable[..., _T], /, prefix: str = "", **given: object) -> _T:
+def _made(kind: Callable[..., _T], /, prefix: str = "", **given: object) -> _T:
     """Options of that kind with these values. ForgeError with all mistakes, each with the prefix."""
     try:
         return kind(**given)
@@ -84,13 +84,13 @@ def options_of(kind: type[_O], given: argparse.Namespace) -> _O:
             value = tuple(value)
         if value is not None:
             values[option.name] = value * flag.unit if flag.unit > 1 else value
-    return made(kind, **values)
+    return _made(kind, **values)
 
 
 def sampling_of(temperature: float | None, max_tokens: int | None, seed: int | None = None) -> Sampling:
     """The sampling options of a command line. ForgeError for invalid ones."""
     given = {"temperature": temperature, "seed": seed, "max_tokens": max_tokens}
-    return made(Sampling, "--", **{name: value for name, value in given.items() if value is not None})
+    return _made(Sampling, "--", **{name: value for name, value in given.items() if value is not None})
 
 
 def key_of(variable: str | None) -> str:

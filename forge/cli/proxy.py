@@ -41,7 +41,7 @@ Shown = Passage | str
 """What to display: a finished request, or a message."""
 
 
-Lines = Callable[[list[Shown], int], Iterator[str]]
+_Lines = Callable[[list[Shown], int], Iterator[str]]
 """Formats what to display as lines; the number is how many were dropped before."""
 
 
@@ -100,7 +100,7 @@ class Display:
         self._missed += len(self._waiting) == KEPT
         self._waiting.append(shown)
 
-    def start(self, lines: Lines) -> None:
+    def start(self, lines: _Lines) -> None:
         """Start displaying."""
         self._thread = threading.Thread(target=self._run, args=(lines,), name="display", daemon=True)
         self._thread.start()
@@ -117,12 +117,12 @@ class Display:
         else:
             self._thread.join(1.0)
 
-    def _run(self, lines: Lines) -> None:
+    def _run(self, lines: _Lines) -> None:
         while not self._over.wait(_INTERVAL):
             self._tell(lines)
         self._tell(lines)
 
-    def _tell(self, lines: Lines) -> None:
+    def _tell(self, lines: _Lines) -> None:
         missed, self._missed = self._missed, 0
         told = [*lines([self._waiting.popleft() for _ in range(len(self._waiting))], missed)]
         if told:
@@ -148,7 +148,7 @@ def _clock(passage: Passage | None = None) -> str:
 
 # `forge proxy`: serve a backend to clients until a signal arrives.
 
-log = logging.getLogger("forge.proxy")
+_log = logging.getLogger("forge.proxy")
 
 
 def run_proxy(options: argparse.Namespace) -> int:
@@ -169,7 +169,7 @@ def run_proxy(options: argparse.Namespace) -> int:
                 handler.setFormatter(JsonFormatter())
             logging.getLogger(name).addHandler(handler)
             logging.getLogger(name).propagate = False
-        log.setLevel(logging.INFO)
+        _log.setLevel(logging.INFO)
         return runner.run(
             _serve(backend_of(options, progress), options_of(ProxyOptions, options), display, options.log_format)
         )
@@ -185,15 +185,15 @@ async def _serve(backend: Backend, options: ProxyOptions, display: Display, log_
             under_way = sum(proxy.load)
             proxy.stop()
             if under_way:
-                log.info(told, quantity(under_way, "request"))
+                _log.info(told, quantity(under_way, "request"))
 
         def reload() -> None:
             try:
                 proxy.reload()
             except ForgeError as error:  # the previous policy stays in force
-                log.error("the policy is unchanged: %s", error)  # noqa: TRY400 - the sentence says it all
+                _log.error("the policy is unchanged: %s", error)
             else:
-                log.info("the policy was reloaded")
+                _log.info("the policy was reloaded")
 
         if isinstance(options.policy, Path) and hasattr(signal, "SIGHUP"):
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)

@@ -17,6 +17,7 @@ from forge.errors import ForgeError, explain, quantity
 from forge.journal.records import Entry, Journal, SentPart
 from forge.journal.replaying import Step, effect_name, ending
 from stages import events
+from stages.decoding import decode_or
 from stages.effect import (
     Approved,
     Ask,
@@ -26,11 +27,10 @@ from stages.effect import (
     Results,
     Undelivered,
 )
-from stages.repair.decoding import decode_or
 from stages.state import Done
 
 
-class Section(Struct, kw_only=True):
+class _Section(Struct, kw_only=True):
     """What happened in a turn. `tokens` is the size of its prompt, `room` that of the context; 0: none, or unknown."""
 
     title: str
@@ -43,9 +43,9 @@ class Section(Struct, kw_only=True):
 # The timeline of a replayed run: what happened in each turn, durations, and the end.
 
 
-def timeline(journal: Journal, steps: Iterable[Step]) -> tuple[list[Section], Step | None]:
+def timeline(journal: Journal, steps: Iterable[Step]) -> tuple[list[_Section], Step | None]:
     """A section for each turn, and the last step."""
-    sections, last, effects = [Section(title="Before the first turn")], None, 0
+    sections, last, effects = [_Section(title="Before the first turn")], None, 0
     for last in steps:
         if last.number == 0:
             sections[0].items += (run_row(type(m).__name__.lower(), m.text) for m in last.state.history)
@@ -59,7 +59,7 @@ def timeline(journal: Journal, steps: Iterable[Step]) -> tuple[list[Section], St
                 tokens, left = event.prompt_tokens, quantity(event.calls_left, "model call")
                 note = f"state {last.number}, prompt about {tokens:,} tokens, {left} left"
                 title = f"Turn {event.turn}"
-                sections.append(Section(title=title, note=note, tokens=tokens, room=event.context_tokens))
+                sections.append(_Section(title=title, note=note, tokens=tokens, room=event.context_tokens))
             else:
                 sections[-1].items += rows(event)
     return sections, last
@@ -191,7 +191,7 @@ def save_page(path: Path, content: str) -> None:
         raise ForgeError(f"cannot write the page {path}: {error.strerror}") from None
 
 
-def _section(section: Section) -> str:
+def _section(section: _Section) -> str:
     rows = "".join(map(_row, section.items))
     share = min(100, 100 * section.tokens // section.room) if section.room else 0
     full = ' class="full"' if share >= 90 else ""
@@ -241,20 +241,20 @@ _messages = msgspec.json.Decoder(_Sent)
 _texts = msgspec.json.Decoder(str)
 
 
-def recorded_timeline(journal: Journal) -> list[Section]:
+def recorded_timeline(journal: Journal) -> list[_Section]:
     """A section for each model call, with the tools that ran after it."""
-    sections: list[Section] = []
+    sections: list[_Section] = []
     results: set[str] = set()
     calls = itertools.count(1)
     for entry in journal.entries:
         if isinstance(entry.effect, SentPart):
-            sections.append(Section(title=f"Model call {next(calls)}"))
+            sections.append(_Section(title=f"Model call {next(calls)}"))
         elif not sections:
-            sections.append(Section(title="Before the first model call"))
+            sections.append(_Section(title="Before the first model call"))
         sections[-1].items += _journal_items(entry, results)
     if journal.pending is not None:
         unfinished = run_row("unknown", f"started, never finished: {effect_name(journal.pending)}")
-        sections.append(Section(title="The end", items=[unfinished]))
+        sections.append(_Section(title="The end", items=[unfinished]))
     return sections
 
 

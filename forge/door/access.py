@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from forge.door.asgi import Asked, Headers
+from forge.door.asgi import Headers, HttpRequest
 from stages.wire.server.errors import RequestError
 
 
@@ -24,7 +24,7 @@ class Reach(Struct, frozen=True, kw_only=True):
     headers: str = ""
     pages: bool = False
 
-    def objection(self, asked: Asked) -> RequestError | None:
+    def objection(self, asked: HttpRequest) -> RequestError | None:
         """Why the request is refused; None if it is allowed, provided that its caller has the key."""
         if not self._welcome(asked):
             return RequestError(message="this web page may not send requests here; allow it with --origin", status=403)
@@ -36,7 +36,7 @@ class Reach(Struct, frozen=True, kw_only=True):
             )
         return None
 
-    def cors(self, asked: Asked) -> Headers:
+    def cors(self, asked: HttpRequest) -> Headers:
         """The CORS headers for an allowed page."""
         origin = asked.header("origin")
         if not origin or not self._welcome(asked):
@@ -51,7 +51,7 @@ class Reach(Struct, frozen=True, kw_only=True):
             ("vary", "origin"),
         )
 
-    def _welcome(self, asked: Asked) -> bool:
+    def _welcome(self, asked: HttpRequest) -> bool:
         origin = asked.header("origin")
         if not origin or "*" in self.origins or origin in self.origins or is_loopback(_host_of(origin)):
             return True

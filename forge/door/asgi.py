@@ -31,7 +31,7 @@ class Scope(TypedDict, total=False):
     headers: list[tuple[bytes, bytes]]
 
 
-class Message(TypedDict, total=False):
+class AsgiMessage(TypedDict, total=False):
     """An ASGI message, received or sent."""
 
     type: str
@@ -41,11 +41,11 @@ class Message(TypedDict, total=False):
     more_body: bool
 
 
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
+Receive = Callable[[], Awaitable[AsgiMessage]]
+AsgiSend = Callable[[AsgiMessage], Awaitable[None]]
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class HttpRequest(Struct, frozen=True, kw_only=True):
     """A request. Header names are in lower case; the last of repeated headers wins."""
 
     method: str
@@ -68,7 +68,7 @@ class Asked(Struct, frozen=True, kw_only=True):
 class Outlet:
     """The response to one request, whole or streamed. `headers` are added; `status` is 0 until it is sent."""
 
-    def __init__(self, send: Send, headers: Headers = ()) -> None:
+    def __init__(self, send: AsgiSend, headers: Headers = ()) -> None:
         self._send, self.headers = send, headers
         self.status = 0
         self.began = self.written = time.monotonic()
@@ -117,7 +117,7 @@ class Outlet:
         await self._send({"type": "http.response.body", "body": body, "more_body": False})
 
 
-async def read_body(asked: Asked, receive: Receive, limit: int) -> bytes | RequestError:
+async def read_body(asked: HttpRequest, receive: Receive, limit: int) -> bytes | RequestError:
     """The body, or an error if it exceeds the limit. LeftError if the client disconnects."""
     said = asked.header("content-length")
     if said.isdigit() and int(said[:20]) > limit:
@@ -178,7 +178,7 @@ class Leaving:
 
 
 async def attended(
-    asked: Asked,
+    asked: HttpRequest,
     handle: Callable[["Leaving"], Awaitable[None]],
     receive: Receive,
     out: Outlet,

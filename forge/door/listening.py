@@ -19,18 +19,18 @@ from typing import Self
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from forge.door.asgi import Receive, Scope, Send
+from forge.door.asgi import AsgiSend, Receive, Scope
 from forge.door.options import Listening
 from forge.errors import ForgeError
 
-Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+Application = Callable[[Scope, Receive, AsgiSend], Awaitable[None]]
 
 
 _BACKLOG = 512
 """Maximum connections waiting to be accepted."""
 
 
-HEAD_LIMIT = 64 * 1024
+_HEAD_LIMIT = 64 * 1024
 """Maximum bytes of a request apart from its body: head, trailers and chunk framing."""
 
 _LINGER = 1.0
@@ -56,9 +56,9 @@ class _GatheringProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Pass no more of a head to the parser than the limit allows."""
         while data and not (self._refused or self.transport.is_closing()):
-            room = HEAD_LIMIT - self._bare
+            room = _HEAD_LIMIT - self._bare
             if not room:
-                self._refuse(b"431 Request Header Fields Too Large", f"the request head exceeds {HEAD_LIMIT} bytes")
+                self._refuse(b"431 Request Header Fields Too Large", f"the request head exceeds {_HEAD_LIMIT} bytes")
                 return
             part, data = data[:room], data[room:]
             self._bare += len(part)
@@ -258,7 +258,7 @@ async def _running(app: Application, listening: socket.socket, options: Listenin
         await serving
 
 
-class Server(ABC):
+class AppServer(ABC):
     """An application behind HTTP, as an async context. `url` is its address once the block is entered."""
 
     def __init__(self, options: Listening) -> None:

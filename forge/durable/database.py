@@ -22,7 +22,7 @@ from dbos._migration import get_migration_versions, get_sqlite_migration_version
 from msgspec import Struct
 
 from forge.errors import ForgeError
-from stages.repair.decoding import sound
+from stages.decoding import sound
 
 APPLICATION = "forge"
 VERSION = "forge-3"

@@ -10,8 +10,8 @@ Code outside the steps runs again on recovery, so it must be deterministic: no r
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Protocol
 from uuid import uuid4
 
 from dbos import DBOS, SetEnqueueOptions, SetWorkflowID
@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from returns.result import Failure, Result
 
 from forge import observation
-from forge.callbacks import Answer
+from forge.callbacks import Answer, OnChunk
 from forge.connection import Connection, Endpoint, Setup
 from forge.durable.database import ANSWERS
 from forge.durable.records import (
@@ -47,7 +47,7 @@ from forge.errors import BackendError, ForgeError, quantity
 from forge.journal.definition import definition_of
 from forge.journal.records import Recorded, SentPart, shortened
 from forge.outcome import Finished, Halted
-from forge.runtime.emitter import Calling, Emitter, calling
+from forge.runtime.emitter import Calling, Emitter, OnEvent, calling
 from forge.runtime.loop import cancelled, drive, uncancelled
 from forge.runtime.reaching import counted
 from forge.runtime.watching import Raised, Watching, interpreting
@@ -59,10 +59,12 @@ from stages.effect import (
     Effect,
     Execute,
     Outcome,
+    Replied,
     Request,
     Results,
     Send,
     Unanswered,
+    Undelivered,
 )
 from stages.events import Event, MessageAdded, ModelFailed, RunFinished, RunHalted, Stamped, ToolProgressed
 from stages.execution import unknown_result
@@ -70,9 +72,6 @@ from stages.halt import BackendFailed
 from stages.saved import load, save
 from stages.state import Awaiting, State
 from stages.wire.deltas import Delta
-
-if TYPE_CHECKING:
-    from forge.durable.worker import Worker
 
 _log = logging.getLogger("forge")
 
@@ -83,7 +82,7 @@ _DIED = "the program ended before its result came"
 _NOT_ASKED = "nobody can be asked about calls of an inner agent in a durable run, unless agent_tool has an `ask`"
 
 
-Again = Callable[[str], Coroutine[object, object, str]]
+_Again = Callable[[str], Coroutine[object, object, str]]
 """The DBOS workflow that performs a segment."""
 
 
@@ -98,10 +97,21 @@ class _Cancelled(Exception):  # noqa: N818 - nothing went wrong
         self.begun = begun
 
 
+class Host(Protocol):
+    """What an execution needs of its worker, which says what each is."""
+
+    on_event: OnEvent | None
+
+    async def connection(self, workflow: str) -> Connection: ...
+    async def send(self, workflow: str, effect: Send, on_chunk: OnChunk | None) -> Replied | Undelivered: ...
+    async def said(self, run: str, after: int) -> Sequence[str]: ...
+    async def continued(self, first: str, following: str, number: int) -> None: ...
+
+
 class Performing:
     """An execution of a segment in this process."""
 
-    def __init__(self, host: "Worker", workflow: Workflow, segment: Segment, cancel: asyncio.Event) -> None:
+    def __init__(self, host: Host, workflow: Workflow, segment: Segment, cancel: asyncio.Event) -> None:
         self._host, self._workflow, self._segment, self._cancel = host, workflow, segment, cancel
         self._nonce = uuid4().hex  # of this execution; recorded only where it begins a write
         self._state = unpacked(segment.state)
@@ -118,7 +128,7 @@ class Performing:
         self._here = ""
         """The span of this segment, as a traceparent."""
 
-    async def run(self, again: Again) -> Next | SegmentEnd:
+    async def run(self, again: _Again) -> Next | SegmentEnd:
         """Perform the segment to its end. `again`: the DBOS workflow that performs the next one."""
         segment = self._segment
         begins = observation.RunBegins(
@@ -135,7 +145,7 @@ class Performing:
             observed.outcome = self._end
             return ended
 
-    async def _run(self, again: Again) -> Next | SegmentEnd:
+    async def _run(self, again: _Again) -> Next | SegmentEnd:
         segment = self._segment
         # Read first, so that a run that fails below keeps its answer when retried.
         if self._answers:
@@ -311,7 +321,7 @@ class Performing:
         phase = self._state.phase
         return isinstance(phase, Awaiting) and isinstance(phase.effect, Ask)
 
-    async def _go_on(self, setup: Setup, again: Again) -> Next:
+    async def _go_on(self, setup: Setup, again: _Again) -> Next:
         """Enqueue the next segment: at once, or delayed until a question is answered or expires."""
         segment = self._segment
         number = segment.number + 1

@@ -17,7 +17,7 @@ from msgspec import Struct
 from sqlalchemy.exc import DBAPIError
 
 from forge.agent.agent import Agent
-from forge.backends import reached
+from forge.backends.routing import reached
 from forge.callbacks import OnChunk
 from forge.connection import AnyBackend, Connection
 from forge.durable.database import APPLICATION, VERSION, WORKFLOW, Database, StoredJson

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from forge.errors import ForgeError
 from forge.evals.row import ROW_VERSION, Row, RowKey
-from stages.repair.decoding import decode, sound_struct
+from stages.decoding import decode, sound_struct
 
 # Reading results: one JSON row per line, in the order in which the runs ended.
 

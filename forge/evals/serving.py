@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from forge.backends import Backend, Launch, Options, ServerManager, named, startable
+from forge.backends import Backend, Launch, ServerManager, ServerOptions, named, startable
 from forge.backends.address import AsNamed
 from forge.backends.profile import known_sampling
 from forge.backends.servers.download import Watch as Download
@@ -146,7 +146,7 @@ async def _reached(server: ModelServer, mode: ModeName, context_tokens: int) -> 
 
 def _backend(server: ModelServer, mode: ModeName, context_tokens: int | None = None) -> Backend:
     """The model's backend."""
-    options: Options = {
+    options: ServerOptions = {
         "mode": mode,
         "sampling": server.sampling,
         "api_key": server.api_key,

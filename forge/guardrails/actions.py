@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from forge.errors import BackendError
 from forge.outcome import Finished, Halted
+from stages.decoding import nested, sound
 from stages.effect import Fault, RawCall, Reply
 from stages.message import History, Kind
-from stages.repair.decoding import nested, sound
 from stages.wire import valid
 from stages.wire.anthropic import messages as anthropic
 from stages.wire.ollama import chat as ollama

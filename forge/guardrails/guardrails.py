@@ -11,18 +11,18 @@ from returns.result import Success
 from forge.errors import DefinitionError, ForgeError, checked_options
 from forge.guardrails.actions import Action, AskPerson, Call, CallModel, Nudge, RunCalls, plain, reply_of
 from forge.guardrails.tools import AnyTool, optional_steps, tools_of
-from forge.interpreters.tools import failed, succeeded
+from forge.interpreters.tools import failed_result, succeeded
 from forge.outcome import Finished, Halted
 from forge.runtime.runs import accepted
 from forge.workflow.checks import OnText
 from forge.workflow.turn import advanced, judging
 from forge.workflow.workflow import StepOptions, Workflow
 from stages import on, pipeline
+from stages.decoding import decode, sound
 from stages.deliver import deliver
 from stages.effect import Approved, Ask, CallResult, Execute, Failed, Outcome, Rejected, Replied, Request, Results, Send
 from stages.execution import unanswered_calls
 from stages.message import Assistant, History, Message, Tool, ToolCall, User, call_id, is_nudge
-from stages.repair.decoding import decode, sound
 from stages.saved import without_memory
 from stages.state import COUNTERS, Awaiting, Counter, Done, Ledger, Prepared, Ready, State, mistake_count
 from stages.wire.anthropic import messages as anthropic
@@ -41,7 +41,7 @@ E = TypeVar("E", Send, Execute, Ask)
 PATIENT: Final = 2**31
 """A limit that is never reached: where the caller's own loop counts, or looks at the counts."""
 
-VERSION: Final = 1
+_VERSION: Final = 1
 """The version of a checkpoint's JSON; readers refuse others."""
 
 
@@ -56,7 +56,7 @@ class Checkpoint(Struct, frozen=True, kw_only=True):
     told: int = 0
     ids: Mapping[str, str] = {}
     mistakes: Mapping[Counter, int] = {}
-    version: int = VERSION
+    version: int = _VERSION
 
 
 @on(Ready)
@@ -179,7 +179,7 @@ class Guardrails:
                 case str(text):
                     outcomes.append(Failed(call_id=call.id, error="Error", message=sound(text)))
                 case error:
-                    outcomes.append(failed(call.id, error))
+                    outcomes.append(failed_result(call.id, error))
         action, left = self._go(Results(results=tuple(outcomes))), given.keys() - {*names.values()}
         if not left:
             return action
@@ -223,9 +223,9 @@ class Guardrails:
             found = decode(_checkpoint, saved)
         except msgspec.DecodeError as error:
             raise ForgeError(f"this is not a saved state of Guardrails: {error}") from error
-        if found.version != VERSION:
+        if found.version != _VERSION:
             raise ForgeError(
-                f"this state of Guardrails has version {found.version}; only version {VERSION} is supported"
+                f"this state of Guardrails has version {found.version}; only version {_VERSION} is supported"
             )
         self._now = replace(found, state=accepted(self._workflow, found.state))
 

@@ -5,8 +5,8 @@ from typing import assert_never
 
 from forge.callbacks import Asker
 from forge.connection import Sender
+from stages.decoding import sound_struct
 from stages.effect import Ask, Effect, Execute, Outcome, Results, Send, Unanswered
-from stages.repair.decoding import sound_struct
 
 Interpreter = Callable[[Effect], Awaitable[Outcome]]
 Runner = Callable[[Execute], Awaitable[Results]]

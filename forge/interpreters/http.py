@@ -197,7 +197,7 @@ class Body(Struct, frozen=True, kw_only=True):
     packed: str = ""
 
 
-async def read_body(response: httpx.Response, limit: int) -> Body:
+async def read_bounded(response: httpx.Response, limit: int) -> Body:
     """The body of an unread response, at most `limit` bytes."""
     if packed := _packing(response):
         return Body(whole=False, packed=packed)
@@ -271,7 +271,7 @@ TOTAL = 3600.0
 """Maximum seconds for one request and its reply, however slowly the bytes arrive."""
 
 
-class Http:
+class HttpSender:
     """The interpreter of `Send`: posts to the wire's path below `base_url`, on a client that the caller closes.
 
     The client sets TLS, proxies, limits, headers, and `timeout.read`, the maximum seconds without a byte. `total` is
@@ -355,7 +355,7 @@ class Http:
         if watcher is not None and response.is_success and not packed and not whole:
             answer = await _read_stream(response.aiter_raw(), self._wire.stream, watcher)
             return answer if isinstance(answer, Reply) else with_type(answer, response.headers, self._hidden)
-        body = await read_body(response, REPLY_LIMIT)
+        body = await read_bounded(response, REPLY_LIMIT)
         if not (body.whole or packed):
             return Fault(kind="too_large", detail=f"{self._where} sent more than {REPLY_LIMIT} bytes")
         if not response.is_success:

@@ -29,6 +29,7 @@ from forge.tools.definition import (
 from stages import nudges
 from stages.arithmetic import with_results
 from stages.budget import share_of
+from stages.decoding import nested, sound
 from stages.effect import (
     Budget,
     CallResult,
@@ -46,7 +47,6 @@ from stages.effect import (
 from stages.events import ToolProgressed
 from stages.execution import idempotency_key, unknown_result
 from stages.message import ToolCall
-from stages.repair.decoding import nested, sound
 from stages.tool import RESULT_LIMIT, ToolSpec
 
 # Results and exceptions of tools as values, rendered safely and truncated.
@@ -59,9 +59,9 @@ class _UnshownResultError(TypeError):
     """A tool ran, and returned a value that cannot be shown: neither text nor JSON, without a working `__str__`."""
 
 
-def failed(call_id: str, error: Exception, limit: int = RESULT_LIMIT) -> Unresolved | Failed:
+def failed_result(call_id: str, error: Exception, limit: int = RESULT_LIMIT) -> Unresolved | Failed:
     """The result for a tool that raised: its message of at most `limit` characters, and whether it counts."""
-    words = words_of(error, limit)
+    words = error_words(error, limit)
     match error:
         case ToolResolutionError():
             return Unresolved(call_id=call_id, message=words)
@@ -83,7 +83,7 @@ def succeeded(call_id: str, value: object, limit: int = RESULT_LIMIT, *, tool: s
     except _UnshownResultError as error:
         raise _UnshownResultError(f"{tool} ran, but {error}") from None
     except Exception as error:  # a value's __str__ is user code
-        told = f"{type(error).__name__}: {words_of(error, limit)}"
+        told = f"{type(error).__name__}: {error_words(error, limit)}"
         raise _UnshownResultError(f"{tool} ran, but its result cannot be shown ({told})") from error
     if ends is not None:
         return Succeeded(call_id=call_id, text=nudges.ended(ends), value=encoded, ends=ends)
@@ -92,7 +92,7 @@ def succeeded(call_id: str, value: object, limit: int = RESULT_LIMIT, *, tool: s
     return Succeeded(call_id=call_id, text=_cut(text, limit), value=encoded, ends=ends)
 
 
-def progress_text(value: object, limit: int) -> str:
+def _progress_text(value: object, limit: int) -> str:
     """The value as text for observers, at most `limit` characters."""
     try:
         return _cut(_text(_json(value)), limit)
@@ -101,7 +101,7 @@ def progress_text(value: object, limit: int) -> str:
         return f"(a {type(value).__name__} that cannot be shown)"
 
 
-def words_of(error: BaseException, limit: int) -> str:
+def error_words(error: BaseException, limit: int) -> str:
     """The exception's message, if it can be rendered."""
     try:
         return _cut(sound(str(error)), limit)
@@ -149,7 +149,7 @@ def _cut(text: str, limit: int) -> str:
 
 # Time limits of tool calls, in total and without progress; the run continues even if a tool cannot be cancelled.
 
-GRACE = 1.0
+_GRACE = 1.0
 """Seconds that a timed-out call has to end after its cancellation."""
 
 _T = TypeVar("_T")
@@ -214,7 +214,7 @@ class _TimeLimit:
         if ended and self._of_run:
             why = "had not ended when the time of the run was spent"
         task.cancel()
-        await asyncio.wait({task}, timeout=GRACE)
+        await asyncio.wait({task}, timeout=_GRACE)
         if not task.done():
             _log.warning("%s %s and cannot be cancelled; the run continues without it", self._spec.name, why)
             leave(task, raised)
@@ -255,7 +255,7 @@ _PROGRESS_LIMIT = 2_000
 
 _Function = Callable[..., object]
 
-Raised = Callable[[ToolCall, Exception], None]
+_Raised = Callable[[ToolCall, Exception], None]
 """Called with each unexpected exception of a tool."""
 
 
@@ -279,7 +279,7 @@ class Tools:
         effect: Execute,
         heard: Callable[[ToolProgressed], None] = unheard,
         *,
-        raised: Raised = _untold,
+        raised: _Raised = _untold,
         ask: Asker | None = None,
         journal: str | None = None,
         around: _Around | None = None,
@@ -314,7 +314,7 @@ class Tools:
         call: ToolCall,
         effect: Execute,
         heard: Callable[[ToolProgressed], None],
-        raised: Raised,
+        raised: _Raised,
         caller: Caller | None,
     ) -> CallResult:
         tool = self._tools[call.name]
@@ -324,7 +324,7 @@ class Tools:
         def hear(value: object) -> None:
             if limit is not None:
                 limit.renew()
-            heard(ToolProgressed(call_id=call.id, name=call.name, text=progress_text(value, _PROGRESS_LIMIT)))
+            heard(ToolProgressed(call_id=call.id, name=call.name, text=_progress_text(value, _PROGRESS_LIMIT)))
 
         try:
             running = tool.call(call, effect.run, hear, caller)
@@ -342,7 +342,7 @@ class Tools:
             return unknown_result(call, f"it {why}")
         except ToolOutcomeUnknown as unknown:
             # The tool itself does not know the outcome.
-            told = failed(call.id, unknown, tool.spec.result_limit)
+            told = failed_result(call.id, unknown, tool.spec.result_limit)
             if tool.spec.retriable:
                 return told
             return unknown_result(call, told.message)
@@ -356,12 +356,12 @@ class Tools:
             # Told that it failed, the model would call it again, and what it changes would be changed twice.
             if not tool.spec.retriable:
                 return succeeded(call.id, str(error), tool.spec.result_limit)
-            return failed(call.id, error, tool.spec.result_limit)
+            return failed_result(call.id, error, tool.spec.result_limit)
         # Any exception of a user's tool is reported to the model and never ends the run.
         except Exception as error:  # noqa: BLE001
             if not isinstance(error, ToolResolutionError | ToolFailed):
                 raised(call, error)
-            return failed(call.id, error, tool.spec.result_limit)
+            return failed_result(call.id, error, tool.spec.result_limit)
 
 
 async def _observed(running: Coroutine[None, None, CallResult], around: Observed) -> CallResult:

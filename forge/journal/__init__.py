@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from forge.masking import Field, Redact
 from stages._later import later
 
 if TYPE_CHECKING:
@@ -9,7 +10,6 @@ if TYPE_CHECKING:
     from forge.journal.bisection import Parting, bisect
     from forge.journal.file import journal_parts
     from forge.journal.records import Header, Journal, read_journal
-    from forge.journal.redaction import Field, Redact
     from forge.journal.replaying import Difference, DivergenceError, Move, Step, replay, states
     from forge.journal.summary import Glance, glance
 
@@ -43,7 +43,6 @@ if not TYPE_CHECKING:
             "forge.journal.bisection": ("Parting", "bisect"),
             "forge.journal.file": ("journal_parts",),
             "forge.journal.records": ("Header", "Journal", "read_journal"),
-            "forge.journal.redaction": ("Field", "Redact"),
             "forge.journal.replaying": ("Move", "Difference", "DivergenceError", "Step", "replay", "states"),
             "forge.journal.summary": ("Glance", "glance"),
         },

@@ -20,9 +20,9 @@ from forge.journal.replaying import Move, Step, as_recorded, move, offers, state
 from forge.workflow.turn import advanced, compiled_turn
 from forge.workflow.workflow import CompiledWorkflow, Workflow
 from stages.compaction import NoCompact
+from stages.decoding import decode_or
 from stages.offer import NARROWINGS, offer
 from stages.pipeline import Stage
-from stages.repair.decoding import decode_or
 from stages.rules import REPLY_CHECKS, RepairLimits, Rules
 from stages.schema import Check, Fits, Misfit, Problem
 from stages.state import Answered, Awaiting, Edited, Executed, Ready

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from forge.connection import Setup
 from forge.errors import JournalError
+from stages.decoding import decode
 from stages.effect import Ask, Effect, Execute, Outcome, Request, Send, Unanswered, Undelivered
-from stages.repair.decoding import decode
 from stages.saved import current
 from stages.state import State
 

@@ -2,15 +2,16 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from forge.errors import DefinitionError, ForgeError, to_install
+from forge.errors import ForgeError
 from forge.journal.records import OutcomeLine
-from forge.masking import HEAD_LENGTH, end_of_form, spellings, undone
+from forge.masking import HEAD_LENGTH, Field, Redact, end_of_form, found_by, spellings, undone
+from stages.decoding import decode_or, nested
 from stages.effect import (
     Approved,
     Ask,
@@ -26,9 +27,7 @@ from stages.effect import (
     Unresolved,
 )
 from stages.execution import question
-from stages.options import Options
 from stages.reading.replies import ReplyRead
-from stages.repair.decoding import decode_or, nested
 from stages.schema.value import Json, pairs_lost
 
 # Members of JSON objects, including duplicates and members of JSON within a text.
@@ -253,85 +252,10 @@ def _json(text: str) -> Json:
     return decode_or(_any, text, None) if text[:1] in {"{", "["} else None
 
 
-# Redaction: rules that say which values are hidden in a journal, and their application.
+# Redaction: the rules applied.
 #
 # Once a rule has hidden a value, it is a secret from then on: wherever it occurs again, in a text, in JSON within a
 # text, in a request, the same mark replaces it.
-
-
-class Field(Struct, frozen=True, kw_only=True):
-    """A value passed to the user's own rule: an argument of a tool or, if `argument` is empty, part of its result.
-
-    `text` is the value as text.
-    """
-
-    tool: str
-    argument: str
-    text: str
-
-
-class Redact(Options, frozen=True, kw_only=True):
-    """What is hidden in a journal.
-
-    `arguments` are named `tool.argument`, or `*.argument` for every tool; `results` are tools whose results are
-    hidden; `values` are secrets known in advance. `patterns` are RE2 regular expressions, which take linear
-    time on any text (the extra `redact`). `where` is asked about each argument and each
-    part of a result.
-    """
-
-    arguments: Sequence[str] = ()
-    results: Sequence[str] = ()
-    values: Sequence[str] = ()
-    patterns: Sequence[str] = ()
-    where: Callable[[Field], bool] | None = None
-
-    def __repr__(self) -> str:
-        return f"Redact({', '.join(self.kinds())})"
-
-    def _wrong_fields(self) -> dict[str, tuple[str, ...]]:
-        wrong = super()._wrong_fields()  # quotes what is wrong, which in `values` is a secret
-        return {**wrong, "values": ("values must be a list of strings",)} if "values" in wrong else wrong
-
-    def kinds(self) -> tuple[str, ...]:
-        """The rules as the journal lists them, without the secrets themselves."""
-        counted = {"value": len(self.values), "pattern": len(self.patterns)}
-        own = ("a rule of the user's own",) if self.where else ()
-        return (
-            *(f"argument {name}" for name in self.arguments),
-            *(f"result {name}" for name in self.results),
-            *(f"{count} {what}{'s' * (count > 1)}" for what, count in counted.items() if count),
-            *own,
-        )
-
-    def refuse_wrong(self, tools: Mapping[str, tuple[str, ...]]) -> None:
-        """DefinitionError for rules that match none of these tools, and for invalid patterns.
-
-        `tools` are the parameters of each tool by its name.
-        """
-        if wrong := [*_mistakes(self, tools)]:
-            raise DefinitionError(tuple(wrong))
-        self.refuse_wrong_patterns()
-
-    def refuse_wrong_patterns(self) -> None:
-        """DefinitionError for a pattern that is not valid."""
-        for pattern in self.patterns:
-            _finder(pattern)
-
-
-def both(one: Redact | None, other: Redact | None, tools: Mapping[str, tuple[str, ...]]) -> Redact:
-    """The union of both. `other` is not specific to a workflow, so its rules for unknown tools are left out."""
-    first, second = one or Redact(), other or Redact()
-    rules = [rule for rule in (first.where, second.where) if rule]
-    return Redact(
-        arguments=(
-            *first.arguments,
-            *(it for it in second.arguments if not [*_mistakes(Redact(arguments=[it]), tools)]),
-        ),
-        results=(*first.results, *(it for it in second.results if it in tools or it == "*")),
-        values=(*first.values, *second.values),
-        patterns=(*first.patterns, *second.patterns),
-        where=(lambda field: any(rule(field) for rule in rules)) if rules else None,
-    )
 
 
 class Redactor:
@@ -344,7 +268,7 @@ class Redactor:
         self._parameters = tools
         self._named = [(tool, argument) for tool, _, argument in (rule.partition(".") for rule in rules.arguments)]
         self._plain_names = {_plainly(argument) for _, argument in self._named}
-        self._patterns = [_finder(pattern) for pattern in rules.patterns]
+        self._patterns = [found_by(pattern) for pattern in rules.patterns]
         self._tools: dict[str, str] = {}
         self._asked = ""
         self._marks = Marks(own=frozenset(tools))
@@ -440,34 +364,3 @@ class Redactor:
         for text in _leaves(value):
             if always or (own is not None and own(Field(tool=tool, argument=argument, text=text))):
                 self._marks.hide(text)
-
-
-def _mistakes(rules: Redact, tools: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-    known = {*tools, "*"}
-    for rule in rules.arguments:
-        tool, dot, argument = rule.partition(".")
-        if not (dot and argument) or tool not in known:
-            yield f"redact: {rule!r} is not an argument; write tool.argument or *.argument; tools: {', '.join(tools)}"
-        elif tools.get(tool) and argument not in tools[tool]:
-            yield f"redact: {tool} has no argument {argument!r}; it has {', '.join(tools[tool])}"
-    for name in rules.results:
-        if name not in known:
-            yield f"redact: there is no tool {name!r} with results to hide; tools: {', '.join(tools)}"
-
-
-def _finder(pattern: str) -> Callable[[str], Iterable[str]]:
-    """A function that finds the pattern's matches in a text."""
-    try:
-        import re2  # noqa: PLC0415 - an extra that only users of patterns need
-    except ImportError:
-        sentence = f"redact: patterns need RE2, which is not installed; {to_install('redact')}"
-        raise DefinitionError((sentence,)) from None
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        compiled = re2.compile(pattern, options)
-    except re2.error as error:
-        said = error.args[0] if error.args else ""
-        reason = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
-        raise DefinitionError((f"redact: {pattern!r} is not a valid RE2 pattern: {reason}",)) from None
-    return lambda text: (match.group() for match in compiled.finditer(text))

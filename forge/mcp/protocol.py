@@ -38,9 +38,9 @@ from forge.errors import McpError, McpToolError, ToolFailed, ToolOutcomeUnknown,
 from forge.outcome import Finished, Halted
 from forge.tools.definition import ToolOptions
 from forge.workflow.workflow import Workflow
+from stages.decoding import decode
 from stages.effect import HandOff, NeedsInput, Said
 from stages.options import Count, Options, Seconds, Tokens
-from stages.repair.decoding import decode
 from stages.schema.value import Json
 from stages.state import Completed
 

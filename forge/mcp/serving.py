@@ -18,7 +18,7 @@ from mcp_types import (
 from returns.result import Result
 
 from forge._installation import VERSION
-from forge.backends import reached
+from forge.backends.routing import reached
 from forge.connection import AnyBackend, OpenBackend
 from forge.errors import ForgeError, checked_options
 from forge.mcp.protocol import MESSAGE, failed, result_of, served_tool

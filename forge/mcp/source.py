@@ -20,8 +20,8 @@ from forge.errors import DefinitionError, ForgeError, McpError, ToolFailed, chec
 from forge.mcp.protocol import McpServer, local_names, progress_text
 from forge.mcp.session import Session
 from forge.tools.definition import Explicit, Returned, Signature, Tool, ToolOptions, as_it_is, tell_unchecked, tool
+from stages.decoding import sound
 from stages.options import did_you_mean
-from stages.repair.decoding import sound
 from stages.schema.check import readable
 
 # Forge's tools for the connected servers, and mistakes in the user's options.
@@ -32,7 +32,7 @@ _UNHEARD = 256
 _log = logging.getLogger("forge")
 
 
-def offered_tools(sessions: Iterable[Session]) -> tuple[Tool[..., object], ...]:
+def _offered_tools(sessions: Iterable[Session]) -> tuple[Tool[..., object], ...]:
     """The tools of these sessions, opened in the running event loop; they may be called from any other.
 
     McpError for required servers that were not reached, DefinitionError for unknown tools and options.
@@ -222,7 +222,7 @@ class McpTools:
         fault: BaseException | None = None
         try:
             await asyncio.gather(*(session.open() for session in sessions))
-            self._opened.set_result(offered_tools(sessions))
+            self._opened.set_result(_offered_tools(sessions))
             await self._loop.create_future()
         except BaseException as error:  # noqa: BLE001 - raised where the servers are entered, if they still are
             fault = error

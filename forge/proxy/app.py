@@ -10,15 +10,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from forge.door.access import Reach, is_loopback
-from forge.door.asgi import Asked, Headers, Leaving, Outlet, Receive, Scope, Send, attended, read_body
+from forge.door.asgi import AsgiSend, Headers, HttpRequest, Leaving, Outlet, Receive, Scope, attended, read_body
 from forge.errors import ForgeError
-from forge.observation import Answered, Notes, Observed, Requested
+from forge.observation import Notes, Observed, Requested, Responded
 from forge.proxy.options import ProxyOptions
 from forge.proxy.passage import AGENT_LENGTH, Passage
 from stages.wire.server.errors import RequestError, WireAnswer
 from stages.wire.server_wires import CHAT, MESSAGES, ServerWire
 
-log = logging.getLogger("forge.proxy")
+_log = logging.getLogger("forge.proxy")
 
 _CORS_HEADERS = "authorization, content-type, x-api-key, anthropic-version, anthropic-beta"
 
@@ -26,7 +26,7 @@ _CORS_HEADERS = "authorization, content-type, x-api-key, anthropic-version, anth
 class NotedOutlet(Outlet):
     """The answer to one request, with notes for its headers and the log."""
 
-    def __init__(self, send: Send, headers: Headers = ()) -> None:
+    def __init__(self, send: AsgiSend, headers: Headers = ()) -> None:
         super().__init__(send, headers)
         self.notes = Notes()
 
@@ -40,13 +40,13 @@ class NotedOutlet(Outlet):
         await super()._begin(status, (*headers, *((name, value) for name, value in noted.items() if value)))
 
 
-Handler = Callable[[Asked, NotedOutlet], Awaitable[None]]
+_Handler = Callable[[HttpRequest, NotedOutlet], Awaitable[None]]
 
 
 class Route(Struct, frozen=True):
     """The handlers of a path by method; `wire` is the protocol of its errors."""
 
-    handlers: Mapping[str, Handler]
+    handlers: Mapping[str, _Handler]
     wire: ServerWire = CHAT
 
 
@@ -70,9 +70,9 @@ class App:
         keyed = bool(options.api_key)
         self._reach = Reach(host=options.host, keyed=keyed, origins=options.origins, headers=_CORS_HEADERS)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: AsgiSend) -> None:
         """Serve one request."""
-        asked = Asked.of({**scope, "path": _path(scope["path"])})
+        asked = HttpRequest.of({**scope, "path": _path(scope["path"])})
         out = NotedOutlet(send, self._reach.cors(asked) if b"origin" in asked.headers else ())
         above = (found for path, found in self._routes.items() if path.endswith("/") and asked.path.startswith(path))
         route = self._routes.get(asked.path) or next(above, None)
@@ -86,15 +86,15 @@ class App:
         asks = route is not None and asked.method == "POST" and asked.method in route.handlers
         try:
             with observed if asks else nullcontext():
-                early = await attended(asked, handle, receive, out, fail=wire.encode_error, log=log)
+                early = await attended(asked, handle, receive, out, fail=wire.encode_error, log=_log)
                 out.notes.outcome = early or out.notes.outcome
-                observed.outcome = Answered(status=out.status, notes=out.notes)
+                observed.outcome = Responded(status=out.status, notes=out.notes)
         finally:
             agent = asked.header("user-agent")[:AGENT_LENGTH]
             self._watch(Passage(time.time(), asked.method, asked.path, agent, out.status, out.seconds, out.notes))
 
     async def _handled(
-        self, route: Route | None, asked: Asked, receive: Receive, out: NotedOutlet, leaving: Leaving
+        self, route: Route | None, asked: HttpRequest, receive: Receive, out: NotedOutlet, leaving: Leaving
     ) -> None:
         wire = _wire_of(route, asked)
         if error := self._reach.objection(asked) or self._keyless(asked):
@@ -117,7 +117,7 @@ class App:
             leaving.begin()
             await handler(replace(asked, body=body), out)
 
-    def _keyless(self, asked: Asked) -> RequestError | None:
+    def _keyless(self, asked: HttpRequest) -> RequestError | None:
         """The error for a request without the required key."""
         own = self._options.api_key
         if not own or asked.method == "OPTIONS" or asked.path in ("/health", "/forge/health"):
@@ -134,7 +134,7 @@ def _path(path: str) -> str:
     return trimmed.removeprefix("/v1") if trimmed.startswith("/v1/") else trimmed
 
 
-def _wire_of(route: Route | None, asked: Asked) -> ServerWire:
+def _wire_of(route: Route | None, asked: HttpRequest) -> ServerWire:
     """The protocol in which the client expects errors."""
     if route is not None and route.wire is not CHAT:
         return route.wire

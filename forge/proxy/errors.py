@@ -5,7 +5,7 @@ from msgspec import Raw, Struct
 
 from forge.errors import quantity
 from forge.proxy.upstream import Refusal
-from stages.repair.decoding import decode_or
+from stages.decoding import decode_or
 from stages.wire.faults import error_message
 from stages.wire.server.errors import RequestError, WireAnswer, error_of, headers_of, too_long
 from stages.wire.server_wires import ServerWire

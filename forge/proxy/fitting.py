@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from forge.connection import Setup
 from stages.compaction import ContextBudget, Meter, estimate
 from stages.compaction.conversation import CompactedConversation, Placed, compacted_conversation
+from stages.decoding import decode
 from stages.message import History, System, Tool, User
-from stages.repair.decoding import decode
 from stages.rules import Rules
 from stages.serialize import overhead
 from stages.tokens import STARTING_RATE

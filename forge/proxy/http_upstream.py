@@ -14,8 +14,8 @@ from forge.interpreters.http import REPLY_LIMIT, STREAM_LIMIT, page_told, status
 from forge.masking import masked_fault
 from forge.proxy.endpoint_client import EndpointClient, HttpAnswer, OpenRequest
 from forge.proxy.upstream import Forwarded, Heard, Hearing, Post, Refusal, TransportError, Whole, streamed_reply
+from stages.decoding import decode_or
 from stages.effect import Fault
-from stages.repair.decoding import decode_or
 from stages.wire.faults import BODY_KEPT, cut_body
 from stages.wire.wires import Wire
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from forge.connection import Connection
-from forge.door.asgi import Asked
+from forge.door.asgi import HttpRequest
 from forge.interpreters.http import REPLY_LIMIT
 from forge.proxy.app import NotedOutlet, Route
 from forge.proxy.endpoint_client import EndpointClient
@@ -20,8 +20,8 @@ from forge.proxy.service import Service
 from forge.proxy.upstream import Post, Refusal, TransportError
 from forge.proxy.writing import counted_request
 from forge.telemetry.prometheus import CONTENT_TYPE, Metrics
+from stages.decoding import decode
 from stages.effect import Request
-from stages.repair.decoding import decode
 from stages.tokens import STARTING_RATE
 from stages.wire.anthropic.messages_server import decode_count_request
 from stages.wire.server.errors import RequestError, WireAnswer
@@ -98,7 +98,7 @@ class Info:
             "/forge/usage": Route({"GET": self.usage}),
         }
 
-    async def models(self, asked: Asked, out: NotedOutlet) -> None:
+    async def models(self, asked: HttpRequest, out: NotedOutlet) -> None:
         """GET /v1/models, in Anthropic's form for Anthropic clients."""
         found = await self._models(asked)
         if b"anthropic-version" not in asked.headers:
@@ -109,7 +109,7 @@ class Info:
         ends = {"first_id": models[0]["id"], "last_id": models[-1]["id"]} if models else {}
         await _tell(out, {"data": models, "has_more": False, **ends})
 
-    async def model(self, asked: Asked, out: NotedOutlet) -> None:
+    async def model(self, asked: HttpRequest, out: NotedOutlet) -> None:
         """GET /v1/models/{id}."""
         name = asked.path.removeprefix("/models/")
         anthropic = b"anthropic-version" in asked.headers
@@ -123,7 +123,7 @@ class Info:
         )
         await out.refuse(MESSAGES if anthropic else CHAT, error)
 
-    async def _models(self, asked: Asked) -> list[bytes]:
+    async def _models(self, asked: HttpRequest) -> list[bytes]:
         """The models that the backend lists; otherwise the one it runs."""
         status, body = await self._got("/v1/models", asked)
         try:
@@ -134,14 +134,14 @@ class Info:
         own = {"id": self.connection.setup.model or "forge", "object": "model", "created": self._began}
         return found or [msgspec.json.encode({**own, "owned_by": "forge"})]
 
-    async def health(self, asked: Asked, out: NotedOutlet) -> None:
+    async def health(self, asked: HttpRequest, out: NotedOutlet) -> None:
         """GET /health: the backend's answer, if it has that endpoint."""
         status, body = await self._got("/health", asked)
         if status in (0, 404):
             status, body = (503, b'{"status":"unreachable"}') if self._client and not status else (200, b"")
         await out.answer(WireAnswer(status=status, body=body or b'{"status":"ok"}'))
 
-    async def props(self, asked: Asked, out: NotedOutlet) -> None:
+    async def props(self, asked: HttpRequest, out: NotedOutlet) -> None:
         """GET /props: llama.cpp's answer; otherwise what forge knows."""
         status, body = await self._got("/props", asked)
         if status == 200:
@@ -151,17 +151,17 @@ class Info:
         generation = {"n_ctx": self._service.model.window}
         await _tell(out, {"default_generation_settings": generation, "total_slots": slots, "model_alias": setup.model})
 
-    async def metrics(self, asked: Asked, out: NotedOutlet) -> None:
+    async def metrics(self, asked: HttpRequest, out: NotedOutlet) -> None:
         """GET /metrics: forge's metrics, then the backend's."""
         status, body = await self._got("/metrics", asked)
         await out.answer(WireAnswer(body=self._series.text() + (body if status == 200 else b"")), CONTENT_TYPE)
 
-    async def alive(self, _: Asked, out: NotedOutlet) -> None:
+    async def alive(self, _: HttpRequest, out: NotedOutlet) -> None:
         """GET /forge/health: the proxy itself."""
         slots = self._service.slots
         await _tell(out, {"status": "ok", "slots": slots.slots, "working": slots.working, "waiting": slots.waiting})
 
-    async def usage(self, _: Asked, out: NotedOutlet) -> None:
+    async def usage(self, _: HttpRequest, out: NotedOutlet) -> None:
         """GET /forge/usage: the context used by the last request, or 204."""
         last = self._service.last
         if last is None:
@@ -173,7 +173,7 @@ class Info:
         told = {"current_usage_tokens": last.tokens, "context_window_tokens": window, **share}
         await _tell(out, {**told, "model": last.model, "observed_at": at})
 
-    async def count_tokens(self, asked: Asked, out: NotedOutlet) -> None:
+    async def count_tokens(self, asked: HttpRequest, out: NotedOutlet) -> None:
         """POST /v1/messages/count_tokens: by the backend's own tokenizer if it can be asked, otherwise estimated."""
         connection, model = self.connection, self._service.model
         request = decode_count_request(asked.body)
@@ -197,7 +197,7 @@ class Info:
             tokens = math.ceil(size * (connection.setup.tokens_per_character or STARTING_RATE))
         await _tell(out, {"input_tokens": tokens})
 
-    async def _got(self, path: str, asked: Asked) -> tuple[int, bytes]:
+    async def _got(self, path: str, asked: HttpRequest) -> tuple[int, bytes]:
         """The backend's answer to a GET request; status 0 if there is none."""
         endpoint = self.connection.endpoint
         if endpoint is None or self._client is None:

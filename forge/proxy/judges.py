@@ -27,7 +27,7 @@ from stages.tool import ToolSpec
 from stages.wire.server.request import NO_PARAMETERS, ServerRequest
 from stages.wire.target import Mode, Target
 
-log = logging.getLogger("forge.proxy")
+_log = logging.getLogger("forge.proxy")
 
 _UNLIMITED = 2**31
 """Maximum mistakes of one kind; the number of requests in a turn is the real limit."""
@@ -88,7 +88,7 @@ class ReplyJudges:
     def __init__(self, *, max_retries: int, search_text: bool) -> None:
         self._kept: OrderedDict[tuple[object, ...], ReplyJudge] = OrderedDict()
         self._max_retries, self._rescue = max_retries, search_text
-        self._warn = lru_cache(_TOLD)(log.warning)
+        self._warn = lru_cache(_TOLD)(_log.warning)
         """Logs each warning once."""
         self._openers = rescue.OPENERS if search_text else openers(())
 

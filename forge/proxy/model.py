@@ -22,7 +22,7 @@ VERBATIM: dict[WireName, ServerProtocol] = {"openai": "chat", "anthropic": "mess
 _MODELS = 256
 """Maximum number of models remembered."""
 
-log = logging.getLogger("forge.proxy")
+_log = logging.getLogger("forge.proxy")
 
 
 class ToolFallback(Struct, kw_only=True):
@@ -90,7 +90,7 @@ class Model(Struct, frozen=True, kw_only=True):
             return None
         refused, name = self.fallback.refused, self._sent_name(request)
         if name not in refused:
-            log.warning("refused, so tools are written into the prompt from now on: %s", fault.detail)
+            _log.warning("refused, so tools are written into the prompt from now on: %s", fault.detail)
             refused[name] = None
             if len(refused) > _MODELS:  # clients may name any number
                 del refused[next(iter(refused))]

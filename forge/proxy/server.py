@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from forge.backends import named
 from forge.connection import AnyBackend, Endpoint
-from forge.door.listening import Server
+from forge.door.listening import AppServer
 from forge.masking import Hidden
 from forge.observation import observe_with
 from forge.proxy.app import App, refuse_without_key
@@ -27,7 +27,7 @@ from forge.proxy.upstream import ConnectionUpstream
 from forge.telemetry.prometheus import Metrics
 from stages.wire.wires import wire
 
-log = logging.getLogger("forge.proxy")
+_log = logging.getLogger("forge.proxy")
 
 _SLOTS = 4
 """Concurrent requests at a backend that does not report its slots."""
@@ -35,11 +35,11 @@ _SLOTS = 4
 
 def _log_line(passage: Passage) -> None:
     """A line in the log."""
-    if log.isEnabledFor(logging.INFO):
-        log.info("%s", summary_line(passage))
+    if _log.isEnabledFor(logging.INFO):
+        _log.info("%s", summary_line(passage))
 
 
-class ProxyServer(Server):
+class ProxyServer(AppServer):
     """A proxy in front of a backend: `async with ProxyServer("http://127.0.0.1:8080") as proxy: …proxy.url…`.
 
     `backend` is one of forge.backends, or a name as on the command line. `watch` is called with each finished request;

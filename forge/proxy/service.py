@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext
 
 from msgspec import Struct
 
-from forge.door.asgi import STOPPING, Asked
+from forge.door.asgi import STOPPING, HttpRequest
 from forge.proxy.answering import StreamedAnswer, WholeAnswer, answer
 from forge.proxy.app import NotedOutlet
 from forge.proxy.exchange import exchange_of
@@ -43,7 +43,7 @@ class Service:
         self.model, self.slots, self._options = model, slots, options
         self.last: Last | None = None
 
-    async def serve(self, wire: ServerWire, asked: Asked, out: NotedOutlet) -> None:
+    async def serve(self, wire: ServerWire, asked: HttpRequest, out: NotedOutlet) -> None:
         """Answer a request in that protocol."""
         forwarded = self.forwarded_of(asked)
         request = wire.decode_request(asked.body)
@@ -75,11 +75,11 @@ class Service:
                 await stream.fail(STOPPING, wire.encode_error(STOPPING))
             raise
 
-    def forwarded_of(self, asked: Asked) -> Forwarded:
+    def forwarded_of(self, asked: HttpRequest) -> Forwarded:
         """The credential and headers to forward to the backend."""
         return forwarded_of(asked.headers, self.key_of(asked))
 
-    def key_of(self, asked: Asked) -> str:
+    def key_of(self, asked: HttpRequest) -> str:
         """The credential for the backend: the proxy's, or the client's unless that is the key of the proxy."""
         if self._options.backend_api_key or self._options.api_key:
             return self._options.backend_api_key

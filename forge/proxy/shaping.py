@@ -12,8 +12,8 @@ from forge.proxy.fitting import fits, fitted
 from forge.tools import respond_tool
 from forge.tools.definition import several
 from forge.wildcards import matches
+from stages.decoding import decode, decode_or
 from stages.effect import Reply
-from stages.repair.decoding import decode, decode_or
 from stages.wire.openai.chat_server import SentTool
 from stages.wire.sampling import DEFAULT_MAX_TOKENS, Sampling
 from stages.wire.server.errors import RequestError

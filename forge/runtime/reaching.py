@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from msgspec.structs import replace
 from returns.result import Success
 
-from forge.backends import reached
+from forge.backends.routing import reached
 from forge.connection import AnyBackend, Connection
 from forge.errors import CallbackError, ForgeError
 from forge.runtime.watching import Watching

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from os import PathLike, fspath
 from types import TracebackType
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
 import msgspec
 from msgspec.structs import replace
@@ -20,8 +20,8 @@ from forge.connection import Connection, Sender
 from forge.errors import McpToolError
 from forge.interpreters import Interpreter, Runner, interpreter, nobody
 from forge.interpreters.threads import unheard
-from forge.interpreters.tools import words_of
-from forge.masking import MASK, Hidden
+from forge.interpreters.tools import error_words
+from forge.masking import MASK, Hidden, Redact, both
 from forge.outcome import Halted
 from forge.runtime.emitter import Emitter, OnEvent, notify
 from forge.runtime.log import escaped, printable
@@ -39,10 +39,6 @@ from stages.state import MAIN, Compaction, State
 from stages.tool import ToolSpec
 from stages.wire.deltas import Delta
 from stages.wire.sampling import Sampling
-
-if TYPE_CHECKING:
-    from forge.journal.redaction import Redact
-
 
 # Raised: what the tools of one run raised: logged with its traceback, and the cause of the run's end.
 #
@@ -112,7 +108,7 @@ class Raised:
         def words(one: BaseException) -> str:
             if silent:
                 return MASK
-            shown = hidden.without(words_of(one, _READ))
+            shown = hidden.without(error_words(one, _READ))
             return printable((re.sub(rf"(?<!\w)(?:{short})(?!\w)", MASK, shown) if short else shown)[:_LONGEST])
 
         def told(one: BaseException) -> str:
@@ -170,7 +166,7 @@ class Watching(TypedDict, total=False):
     cancel: asyncio.Event | None
     ask: Asker | None
     journal: str | PathLike[str] | None
-    redact: "Redact | None"
+    redact: Redact | None
     sampling: Sampling | None
     hear: Callable[[], Sequence[str]] | None
     keep: Keep | None
@@ -257,15 +253,15 @@ def _observed(send: Sender, connection: Connection, writer: observation.Writer, 
     return observed_send
 
 
-def _writer(workflow: Workflow, connection: Connection, own: "Redact | None") -> observation.Writer:
+def _writer(workflow: Workflow, connection: Connection, own: Redact | None) -> observation.Writer:
     """What writes parts of the run for who observes it, with what the run hides, and what they hide themselves."""
     made: list[observation.Write] = []
 
-    def writer(more: "Redact | None") -> observation.Write:
+    def writer(more: Redact | None) -> observation.Write:
         if not made and own is None and more is None:
             made.append(lambda line, _: msgspec.json.encode(line))
         elif not made:
-            from forge.journal.redaction import Redactor, both  # noqa: PLC0415 - most runs hide nothing
+            from forge.journal.redaction import Redactor  # noqa: PLC0415 - most runs hide nothing
 
             parameters = workflow.compiled.tools.parameters
             rules, read = both(own, more, parameters), reading(workflow.compiled, connection.setup)

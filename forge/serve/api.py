@@ -18,7 +18,7 @@ from msgspec import Meta, Raw, Struct
 
 from stages.events import Stamped
 
-Scope = Literal["read", "run", "answer", "metrics", "admin"]
+KeyScope = Literal["read", "run", "answer", "metrics", "admin"]
 
 MOST = 200
 """Maximum runs per page."""

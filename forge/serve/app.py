@@ -21,11 +21,11 @@ from starlette.routing import Match, Route
 from forge._installation import VERSION
 from forge.callbacks import Answer
 from forge.door.access import Reach
-from forge.door.asgi import Asked, Leaving, Outlet, Receive, Scope, Send, attended, read_body
+from forge.door.asgi import AsgiSend, HttpRequest, Leaving, Outlet, Receive, Scope, attended, read_body
 from forge.durable.runs import How, Run, Runs, Served, workflow_of
 from forge.errors import ForgeError, RunError
 from forge.journal.records import checked_lines
-from forge.observation import Answered, Observed, Requested
+from forge.observation import Observed, Requested, Responded
 from forge.serve import api
 from forge.serve.following import Following, Followings, Reading, Sequence
 from forge.serve.keys import ANYONE, KeyFile, Principal
@@ -37,7 +37,7 @@ from forge.telemetry.prometheus import CONTENT_TYPE, Metrics
 from stages.effect import Approved, Rejected, Settled
 from stages.wire.server.errors import RequestError, WireAnswer
 
-log = logging.getLogger("forge.serve")
+_log = logging.getLogger("forge.serve")
 
 _JSON, _PROBLEM = "application/json", "application/problem+json"
 
@@ -77,7 +77,7 @@ _steer, _object = msgspec.json.Decoder(api.Steer), msgspec.json.Decoder(dict[str
 class Incoming(Struct, frozen=True):
     """A request to an operation, with its caller, run and query."""
 
-    asked: Asked
+    asked: HttpRequest
     out: Outlet
     caller: Principal
     run: str
@@ -93,7 +93,7 @@ class Incoming(Struct, frozen=True):
         await self.out.answer(WireAnswer(status=status, body=body, headers=(("cache-control", "no-store"), *headers)))
 
 
-Handler = Callable[[Incoming], Awaitable[None]]
+_Handler = Callable[[Incoming], Awaitable[None]]
 
 
 class Rates:
@@ -140,7 +140,7 @@ class App:
         self._rates, self._prometheus, self._streams = Rates(options.rate), metrics, 0
         metrics.watch(metrics.streams, lambda: self._streams)
         self._document = document(VERSION)
-        self._handlers: Mapping[str, Handler] = {
+        self._handlers: Mapping[str, _Handler] = {
             "startRun": self._start_run,
             "listRuns": self._list_runs,
             "getRun": self._get_run,
@@ -166,9 +166,9 @@ class App:
         """Whether the server is stopping."""
         return self._followings.closing.is_set()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: AsgiSend) -> None:
         """Serve one request."""
-        asked = Asked.of(scope)
+        asked = HttpRequest.of(scope)
         out = Outlet(send, (*_SAFE, *self._reach.cors(asked)))
         found, run = self._found(asked, scope)
 
@@ -184,20 +184,25 @@ class App:
             except (OperationalError, InterfaceError, PoolTimeout) as error:
                 if out.begun:
                     raise
-                log.warning("cannot query the database of runs: %s", str(error).partition("\n")[0])
+                _log.warning("cannot query the database of runs: %s", str(error).partition("\n")[0])
                 away = ProblemError("unavailable", _AWAY, run=run, retry_after=5)
                 await out.answer(problem_answer(away.problem, away.headers), _PROBLEM)
 
         try:
-            await attended(asked, handle, receive, out, fail=lambda error: problem_answer(of_door(error)), log=log)
+            await attended(asked, handle, receive, out, fail=lambda error: problem_answer(of_door(error)), log=_log)
         finally:
             where = found.path if isinstance(found, Operation) else "other"
             self._prometheus.requests.labels(where, str(out.status)).inc()
             shown = ascii(asked.path[:200])[1:-1]
-            log.info("%s %s %d %.0f ms", asked.method, shown, out.status, out.seconds * 1000)
+            _log.info("%s %s %d %.0f ms", asked.method, shown, out.status, out.seconds * 1000)
 
     async def _handled(
-        self, found: tuple[Operation | ProblemError, str], asked: Asked, receive: Receive, out: Outlet, leaving: Leaving
+        self,
+        found: tuple[Operation | ProblemError, str],
+        asked: HttpRequest,
+        receive: Receive,
+        out: Outlet,
+        leaving: Leaving,
     ) -> None:
         if refused := self._reach.objection(asked):
             raise ProblemError("forbidden", refused.message)
@@ -229,9 +234,9 @@ class App:
             return
         with Observed(Requested(method=operation.method, route=operation.path, headers=asked.headers)) as observed:
             await self._handlers[operation.id](incoming)
-            observed.outcome = Answered(status=out.status)
+            observed.outcome = Responded(status=out.status)
 
-    def _found(self, asked: Asked, scope: Scope) -> tuple[Operation | ProblemError, str]:
+    def _found(self, asked: HttpRequest, scope: Scope) -> tuple[Operation | ProblemError, str]:
         """The operation that the request is for, and its run."""
         allowed: list[str] = []
         for operation, route in self._routes:
@@ -247,7 +252,7 @@ class App:
         refused.headers = (("allow", ", ".join(allowed)),)
         return refused, ""
 
-    def _caller(self, asked: Asked, operation: Operation) -> Principal:
+    def _caller(self, asked: HttpRequest, operation: Operation) -> Principal:
         """The caller. ProblemError if it may not make this request, or makes too many."""
         if operation.scope is None:
             return ANYONE
@@ -260,14 +265,14 @@ class App:
             )
         return caller
 
-    def _known(self, asked: Asked) -> Principal:
+    def _known(self, asked: HttpRequest) -> Principal:
         if self._keys is None:
             return ANYONE
         scheme, _, key = asked.header("authorization").partition(" ")
         try:
             found = self._keys.caller(key.strip()) if scheme.lower() == "bearer" and key.strip() else None
         except ForgeError as error:
-            log.error("%s", error)  # noqa: TRY400 - the message explains it
+            _log.error("%s", error)
             raise ProblemError("unavailable", "the key file cannot be read; see the log of forge serve") from None
         if found is None:
             what = "this key is not, or no longer, known here" if asked.header("authorization") else "key required"
@@ -483,7 +488,7 @@ class App:
                 async with asyncio.timeout(5):
                     await self._runs.heads([])
             except Exception as error:  # noqa: BLE001 - any database error means not ready
-                log.warning("cannot query the database of runs: %s", str(error).partition("\n")[0])
+                _log.warning("cannot query the database of runs: %s", str(error).partition("\n")[0])
                 health = api.Health(status="unavailable", problem=_AWAY)
         await asks.tell(health, 200 if health.status == "ok" else 503)
 
@@ -497,7 +502,7 @@ class App:
     async def _openapi(self, asks: Incoming) -> None:
         await asks.out.answer(WireAnswer(body=self._document))
 
-    async def _page(self, asked: Asked, out: Outlet) -> None:
+    async def _page(self, asked: HttpRequest, out: Outlet) -> None:
         name = asked.path.removeprefix("/page/") if asked.path != "/" else "index.html"
         kind = _KINDS.get(Path(name).suffix)
         if asked.method not in {"GET", "HEAD"}:

@@ -16,9 +16,9 @@ from typing import get_args
 from msgspec import Struct
 
 from forge.errors import ForgeError
-from forge.serve.api import Scope
+from forge.serve.api import KeyScope
 
-SCOPES: tuple[Scope, ...] = get_args(Scope)
+SCOPES: tuple[KeyScope, ...] = get_args(KeyScope)
 
 _PREFIX = "forge_"
 _OWNER = re.compile(r"[A-Za-z0-9_.@-]{1,100}")
@@ -29,9 +29,9 @@ class Principal(Struct, frozen=True, kw_only=True):
     """An authenticated caller. The scope `admin` allows everything, on the runs of all owners."""
 
     owner: str
-    scopes: frozenset[Scope]
+    scopes: frozenset[KeyScope]
 
-    def may(self, scope: Scope) -> bool:
+    def may(self, scope: KeyScope) -> bool:
         """Whether the caller has that scope."""
         return scope in self.scopes or "admin" in self.scopes
 
@@ -44,7 +44,7 @@ ANYONE = Principal(owner="", scopes=frozenset(SCOPES))
 """The caller of a server without keys, which only this machine can reach."""
 
 
-def scopes_of(text: str) -> tuple[Scope, ...]:
+def scopes_of(text: str) -> tuple[KeyScope, ...]:
     """The scopes in a comma-separated list. ForgeError for an unknown one."""
     said = text.split(",")
     if strange := [one for one in said if one not in SCOPES]:
@@ -52,7 +52,7 @@ def scopes_of(text: str) -> tuple[Scope, ...]:
     return tuple(one for one in SCOPES if one in said)
 
 
-def add_key(path: Path, owner: str, scopes: tuple[Scope, ...]) -> str:
+def add_key(path: Path, owner: str, scopes: tuple[KeyScope, ...]) -> str:
     """Add a new key to the file, creating the file if needed. Returns the key."""
     if not _OWNER.fullmatch(owner):
         raise ForgeError(f"invalid owner {owner[:120]!r}: use 1 to 100 letters, digits and . _ @ -")

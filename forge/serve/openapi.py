@@ -31,7 +31,7 @@ class Operation(Struct, frozen=True, kw_only=True):
     method: Literal["GET", "POST", "DELETE"]
     path: str
     about: str
-    scope: api.Scope | None = None
+    scope: api.KeyScope | None = None
     body: object = None
     parameters: tuple[Parameter, ...] = ()
     answers: Mapping[int, object]

@@ -7,8 +7,8 @@ import msgspec
 
 from forge.errors import DefinitionError, ForgeError, RunError
 from forge.serve.api import FieldProblem, Problem
+from stages.decoding import decode
 from stages.options import did_you_mean
-from stages.repair.decoding import decode
 from stages.wire.server.errors import RequestError, WireAnswer
 
 _T = TypeVar("_T")

@@ -8,7 +8,7 @@ from pathlib import Path
 from forge import durable
 from forge.connection import AnyBackend
 from forge.door.access import is_loopback
-from forge.door.listening import Server
+from forge.door.listening import AppServer
 from forge.durable import Rhythm, Runs, Served
 from forge.durable.runs import workflow_of
 from forge.durable.worker import all_of
@@ -20,7 +20,7 @@ from forge.serve.options import ServeOptions
 from forge.telemetry.prometheus import Metrics
 
 
-class RunServer(Server):
+class RunServer(AppServer):
     """Serves runs of workflows and agents: `async with RunServer(desk, database="runs.db", backend=…) as server: …`.
 
     `database`, `backend`, `concurrency`, `slots`, `per_minute`, `answer_within` and `rhythm` are those of

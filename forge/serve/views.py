@@ -17,7 +17,7 @@ from stages.halt import BackendFailed, BadReplies, Halt
 from stages.rules import required_tools
 from stages.wire import deltas
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 def run_view(run: Run) -> Run:
@@ -93,7 +93,7 @@ _LOGGED = "see the log of forge serve"
 _NO_TOOLS = f"no tools; {_LOGGED}"
 
 
-def _public(value: T) -> T:
+def _public(value: _T) -> _T:
     """The value without the fields that callers must not see, in whatever event it occurs."""
     match value:
         case effects.Reply():

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import TracerProvider
 
-    from forge.journal.redaction import Redact
+    from forge.masking import Redact
 
 __all__ = ("instrument",)
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from stages.decoding import decode_or, nested
 from stages.effect import Request
-from stages.repair.decoding import decode_or, nested
 
 LIMIT = 65_536
 """Maximum characters of an attribute; the last messages are kept."""

@@ -10,7 +10,7 @@ from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from forge.observation import Beginning, Ending, ModelAsked, RunBegins, ToolCalled
+from forge.observation import Beginning, ModelAsked, OperationSpan, RunBegins, ToolCalled
 from forge.telemetry.bounds import Bounded, tool_outcome
 from stages import events
 from stages.effect import Replied, Undelivered, Usage
@@ -59,7 +59,7 @@ class Metrics:
         """All series in the Prometheus text format."""
         return generate_latest(self.registry)
 
-    def begin(self, what: Beginning) -> Ending | None:
+    def begin(self, what: Beginning) -> OperationSpan | None:
         """Start measuring an operation."""
         match what:
             case RunBegins():

@@ -16,15 +16,15 @@ from opentelemetry.util.types import AttributeValue
 
 from forge.connection import Endpoint
 from forge.journal.records import OutcomeLine
-from forge.journal.redaction import Redact
+from forge.masking import Redact
 from forge.observation import (
-    Answered,
     Beginning,
-    Ending,
     McpCalled,
     ModelAsked,
     Notes,
+    OperationSpan,
     Requested,
+    Responded,
     RunBegins,
     RunEnqueued,
     ToolCalled,
@@ -215,7 +215,7 @@ class _Request(_Operation):
     """A request to the proxy or to `forge serve`."""
 
     def _describe(self, outcome: object) -> None:
-        if isinstance(outcome, Answered) and self.span.is_recording():
+        if isinstance(outcome, Responded) and self.span.is_recording():
             self.span.set_attribute(names.HTTP_STATUS, outcome.status)
             notes = outcome.notes or Notes()
             if notes.outcome:
@@ -256,7 +256,7 @@ class Tracing:
         self.content, self.redact = content, redact
         self.models, self.tools = Bounded(_MODELS), Bounded()
 
-    def begin(self, what: Beginning) -> Ending | None:
+    def begin(self, what: Beginning) -> OperationSpan | None:
         """Begin a span."""
         match what:
             case RunBegins():
@@ -419,7 +419,7 @@ def _failure(outcome: object) -> str:
     match outcome:
         case Undelivered(fault=fault):
             return str(fault.status or fault.kind)
-        case Answered(status=status) if status >= 500:
+        case Responded(status=status) if status >= 500:
             return str(status)
         case Failed(error=error):
             return error if error.isidentifier() and error != "McpToolError" else "tool_error"

@@ -214,7 +214,7 @@ def idempotent(trial: Trial) -> None:
         return
     budget, meter = trial.budget, trial.budget.meter
     unsized = replace(budget, meter=replace(meter, sizes=None))
-    known = None if meter.sizes is None else unsized.measured(trial.shorter).sizes
+    known = None if meter.sizes is None else unsized.sizes(trial.shorter)
     again = attempt(trial.compactor, trial.shorter, replace(budget, meter=replace(meter, sizes=known))).result
     if not isinstance(again, Compacted) or again.history != trial.shorter:
         found = f"given its own result, it returned {_short(again)}"

@@ -35,7 +35,7 @@ def assert_stage_laws(
     try_laws(all_states(tools, max_turns=2) if states is None else states, every_law, max_examples)
 
 
-class Move(Struct, frozen=True, kw_only=True):
+class _Move(Struct, frozen=True, kw_only=True):
     """A state and what a stage made of it. `before` is the input as JSON, taken before the stage ran."""
 
     stage: Stage
@@ -53,7 +53,7 @@ class Move(Struct, frozen=True, kw_only=True):
         return BrokenLawError(law, found, remedy, *_given(self.stage, self.state))
 
 
-def apply_stage(stage: Stage, state: State) -> Move:
+def apply_stage(stage: Stage, state: State) -> _Move:
     """Apply the stage. BrokenLawError if it raises, or returns neither a State nor a Halt."""
     law, before = "it answers every state", msgspec.json.encode(state)
     try:
@@ -62,17 +62,17 @@ def apply_stage(stage: Stage, state: State) -> Move:
         remedy = "return a State or a Halt; @on(Phase) passes states in other phases through"
         raise BrokenLawError(law, f"it raised {error!r}", remedy, *_given(stage, state)) from error
     after = result.unwrap() if isinstance(result, Success) else result.failure()
-    return Move(stage=stage, state=state, before=before, after=after)
+    return _Move(stage=stage, state=state, before=before, after=after)
 
 
-def stage_input_unchanged(moved: Move) -> None:
+def stage_input_unchanged(moved: _Move) -> None:
     """The stage does not change its input."""
     if msgspec.json.encode(moved.state) != moved.before:
         remedy = "make the next state with state.to, state.say, state.note or msgspec.structs.replace"
         raise moved.broken("the input is not changed", "the state has changed", remedy)
 
 
-def stage_deterministic(moved: Move) -> None:
+def stage_deterministic(moved: _Move) -> None:
     """The same state gives the same next state, so that runs can be replayed."""
     with reseeded(moved.before):
         again = apply_stage(moved.stage, moved.state).after
@@ -81,7 +81,7 @@ def stage_deterministic(moved: Move) -> None:
         raise moved.broken("the same input gives the same state", "the second time, it returned another state", remedy)
 
 
-def survives_json(moved: Move) -> None:
+def survives_json(moved: _Move) -> None:
     """The next state can be saved and loaded."""
     law, remedy = "the state can be saved", "use only the declared types of the fields of State and its phases"
     try:
@@ -92,7 +92,7 @@ def survives_json(moved: Move) -> None:
         raise moved.broken(law, "the loaded state is different", remedy)
 
 
-def history_answered(moved: Move) -> None:
+def history_answered(moved: _Move) -> None:
     """Every call of the history and the view is answered directly after its message, as servers require."""
     reached, law, remedy = moved.reached, "a call is never parted from its result", "keep the two together"
     if found := parted_call(reached.history):
@@ -101,7 +101,7 @@ def history_answered(moved: Move) -> None:
         raise moved.broken(law, f"in the view, {found}", remedy)
 
 
-def budget_never_grows(moved: Move) -> None:
+def budget_never_grows(moved: _Move) -> None:
     """No budget grows, so that every run ends."""
     old, new = moved.state.ledger.budget, moved.reached.ledger.budget
     for name in ("calls", "tool_calls", "tokens", "seconds", "cost"):
@@ -111,7 +111,7 @@ def budget_never_grows(moved: Move) -> None:
             raise moved.broken("budgets only shrink", found, "give more in forge.resume(budget=…)")
 
 
-def phase_kept_whole(moved: Move) -> None:
+def phase_kept_whole(moved: _Move) -> None:
     """A phase that the stage only changes keeps what was asked, and what a person has found out about a call."""
     old, new = moved.state.phase, moved.reached.phase
     for name in ("asked", "settled") if type(old) is type(new) else ():
@@ -121,7 +121,7 @@ def phase_kept_whole(moved: Move) -> None:
             raise moved.broken("a changed phase keeps `asked` and `settled`", found, remedy)
 
 
-STAGE_LAWS: tuple[Callable[[Move], None], ...] = (
+STAGE_LAWS: tuple[Callable[[_Move], None], ...] = (
     stage_input_unchanged,
     stage_deterministic,
     survives_json,

@@ -197,7 +197,7 @@ def budgets(draw: st.DrawFn, history: History) -> ContextBudget:
     )
     whole, known = estimate(history, options), draw(st.booleans())
     share, more = draw(st.sampled_from(_SHARES)), draw(st.integers(-1, 1))
-    sizes = options.measured(history).sizes if known else None
+    sizes = options.sizes(history) if known else None
     return replace(options, tokens=max(1, whole * share // 100 + more), meter=replace(meter, sizes=sizes))
 
 

@@ -134,7 +134,7 @@ def _fields(kind: object) -> Mapping[str, object]:
 # Types as JSON Schema, and values back from JSON, for msgspec's types and pydantic models.
 
 Schema = dict[str, Json]
-Decode = Callable[[bytes | str | msgspec.Raw], object]
+_Decode = Callable[[bytes | str | msgspec.Raw], object]
 
 SUPPORTED_TYPES = (
     "str, int, float, bool, list, dict, Literal, an enum, a dataclass, a TypedDict, a msgspec Struct or "
@@ -198,7 +198,7 @@ def _as_written(part: Json, hints: Iterable[object]) -> None:
     put(part)
 
 
-def decoder_of(hint: object) -> Decode:
+def decoder_of(hint: object) -> _Decode:
     """A decoder of that type; it raises msgspec.ValidationError or the model's own ValueError."""
     decode = msgspec.json.Decoder(hint, dec_hook=_pydantic_value).decode
     if not any(map(dataclasses.is_dataclass, _nested_types(hint))):

@@ -85,14 +85,14 @@ def own_families(families: Sequence[Family | Format]) -> tuple[Family, ...]:
 Nudges = Mapping[NudgeKind, str | Reword]
 """By kind: a text with the placeholders `{tool}`, `{text}`, `{allowed}` and `{pending}`, or a function."""
 
-KINDS: tuple[str, ...] = get_args(NudgeKind)
-WORDS = ("allowed", "pending", "text", "tool")
+_KINDS: tuple[str, ...] = get_args(NudgeKind)
+_WORDS = ("allowed", "pending", "text", "tool")
 
 
 def nudge_mistakes(nudges: Nudges) -> tuple[str, ...]:
     """The mistakes in the user's nudges, one sentence each."""
     found = [
-        f"nudges: unknown kind {kind!r}; the kinds are: {', '.join(KINDS)}" for kind in nudges if kind not in KINDS
+        f"nudges: unknown kind {kind!r}; the kinds are: {', '.join(_KINDS)}" for kind in nudges if kind not in _KINDS
     ]
     for kind, given in nudges.items():
         if not isinstance(given, str):
@@ -101,9 +101,9 @@ def nudge_mistakes(nudges: Nudges) -> tuple[str, ...]:
             found.append(f"nudges: the text for {kind!r} is empty; the model would be told nothing")
         else:
             found += [
-                f"nudges: the text for {kind!r} has the placeholder {{{name}}}; there are: {', '.join(WORDS)}; "
+                f"nudges: the text for {kind!r} has the placeholder {{{name}}}; there are: {', '.join(_WORDS)}; "
                 f"write {{{{{name}}}}} for literal braces"
-                for name in sorted(placeholders(given) - {*WORDS})
+                for name in sorted(placeholders(given) - {*_WORDS})
             ]
     return tuple(found)
 
@@ -135,9 +135,9 @@ def without_mistakes(without: Collection[str]) -> Iterator[str]:
 # Hints for the developer: tools that are withheld, writes without any rule, and tools that may be either.
 
 
-Hint = Literal["withheld", "unruled", "undeclared"]
+_Hint = Literal["withheld", "unruled", "undeclared"]
 
-_HINTS: Mapping[Hint, str] = {
+_HINTS: Mapping[_Hint, str] = {
     "withheld": (
         "%s: withheld from the model, because they write and no required step needs them: %s. To have one offered, "
         'name it in optional_steps, give it a rule such as prerequisites, or say effect="read" if it only reads'
@@ -160,7 +160,7 @@ HINT_LOGGER = "forge.workflow"
 
 
 @cache
-def hint(about: Hint, workflow: str, tools: tuple[str, ...]) -> None:
+def hint(about: _Hint, workflow: str, tools: tuple[str, ...]) -> None:
     """Log the hint about these tools; once per process and workflow name."""
     if tools:
         logging.getLogger(HINT_LOGGER).warning(_HINTS[about], workflow, ", ".join(tools))

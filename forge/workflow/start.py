@@ -8,12 +8,12 @@ from msgspec.structs import replace
 
 from forge.errors import DefinitionError
 from forge.workflow.checks import fill, placeholders
+from stages.decoding import sound, sound_struct
 from stages.deliver import interrupt
 from stages.effect import Budget
 from stages.execution import answered
 from stages.fold import collapsed
 from stages.message import Assistant, History, System, User, turn_of
-from stages.repair.decoding import sound, sound_struct
 from stages.state import Ledger, State
 
 _CALL_ID = re.compile(r"call_(\d{1,12})")

@@ -1,7 +1,14 @@
 """Compaction: pure functions from a history and its budget to a shorter history."""
 
-from stages.compaction.budget import Compacted, CompactionResult, Compactor, ContextBudget, Meter, estimate
-from stages.compaction.compactors import NoCompact, SlidingWindowCompact, TieredCompact
+from stages.compaction.compactors import (
+    Compacted,
+    CompactionResult,
+    Compactor,
+    NoCompact,
+    SlidingWindowCompact,
+    TieredCompact,
+)
+from stages.context_budget import ContextBudget, Meter, estimate
 
 __all__ = [
     "Compacted",

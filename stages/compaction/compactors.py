@@ -1,13 +1,12 @@
 """The compactors: NoCompact, SlidingWindowCompact, TieredCompact."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate, takewhile
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from stages import nudges
-from stages.compaction.budget import Compacted, CompactionResult, ContextBudget
 from stages.compaction.history import (
     Measured,
     Parts,
@@ -18,11 +17,13 @@ from stages.compaction.history import (
     is_failed_attempt,
     is_protected,
     marked,
+    measured,
     messages_of,
     part_turn,
     recent_from,
     unprotected,
 )
+from stages.context_budget import ContextBudget
 from stages.halt import CannotFit
 from stages.message import (
     AROUND_MESSAGE,
@@ -40,6 +41,22 @@ from stages.nudges import recall_hint
 from stages.options import Count, Options
 from stages.tokens import fitting_length, length
 
+# What a compactor is.
+
+
+class Compacted(Struct, frozen=True, kw_only=True):
+    """A history that fits. `phase` is the compactor's last phase that cut anything; 0: nothing was cut."""
+
+    history: History
+    phase: int
+
+
+CompactionResult = Compacted | CannotFit
+
+Compactor = Callable[[History, ContextBudget], CompactionResult]
+"""A pure function that keeps the laws of compaction; check your own with `forge.testing.assert_compactor_laws`."""
+
+
 # NoCompact: the history unchanged, or an error if it does not fit.
 
 
@@ -47,7 +64,7 @@ class NoCompact(Struct, frozen=True):
     """Cut nothing. A history that exceeds the whole budget is a `CannotFit`."""
 
     def __call__(self, history: History, budget: ContextBudget) -> CompactionResult:
-        tokens = budget.tokens_of(budget.measured(history).size)
+        tokens = budget.tokens_of(sum(budget.sizes(history)))
         if tokens > budget.tokens:
             return CannotFit(tokens=tokens, budget=budget.tokens)
         return Compacted(history=history, phase=0)
@@ -232,7 +249,7 @@ class SlidingWindowCompact(Options, frozen=True, kw_only=True):
     keep_recent: Count = 2
 
     def __call__(self, history: History, budget: ContextBudget) -> CompactionResult:
-        whole = budget.measured(history)
+        whole = measured(history, budget.sizes(history))
         if budget.tokens_of(whole.size) < budget.trigger:
             return Compacted(history=history, phase=0)
         old, recent = whole.cut_at(recent_from(history, self.keep_recent))
@@ -431,7 +448,7 @@ class TieredCompact(Options, frozen=True, kw_only=True):
     phase_thresholds: tuple[float, float, float] | None = None
 
     def __call__(self, history: History, budget: ContextBudget) -> CompactionResult:
-        whole = budget.measured(history)
+        whole = measured(history, budget.sizes(history))
         cut = self.cut(whole, budget)
         if isinstance(cut, CannotFit):
             return cut

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from stages.compaction.budget import ContextBudget
 from stages.compaction.compactors import TieredCompact
 from stages.compaction.history import Measured, Part, Parts, Words
+from stages.context_budget import ContextBudget
 from stages.halt import CannotFit
 from stages.message import Assistant, History, Kind, Message, System, Tool, User, turn_of
 from stages.tokens import Report
@@ -47,7 +47,7 @@ def compacted_conversation(history: History, budget: ContextBudget) -> Compacted
     The system prompt and the newest messages stay; so do the user's first and last requests, if there is room. Results
     of old calls are cut first; then the oldest exchanges are dropped, with the user's words in them.
     """
-    sizes = budget.measured(history).sizes
+    sizes = budget.sizes(history)
     whole = tuple(Placed(message, at) for at, message in enumerate(history))
     if budget.tokens_of(sum(sizes)) < budget.trigger:
         return CompactedConversation(kept=whole)

@@ -149,8 +149,7 @@ class Measured(Struct, frozen=True, kw_only=True):
 
     def cut_at(self, index: int) -> tuple["Measured", "Measured"]:
         """The messages before the index, and the rest. The rest is summed, because it is usually the shorter part."""
-        rest = self.sizes[index:]
-        after = Measured(messages=self.messages[index:], sizes=rest, size=sum(rest))
+        after = measured(self.messages[index:], self.sizes[index:])
         return Measured(messages=self.messages[:index], sizes=self.sizes[:index], size=self.size - after.size), after
 
     def then(self, part: "Measured") -> "Measured":
@@ -164,8 +163,7 @@ class Measured(Struct, frozen=True, kw_only=True):
         if not spans:
             return self
         kept = kept_indexes(len(self.messages), spans)
-        sizes = tuple(compress(self.sizes, kept))
-        return Measured(messages=tuple(compress(self.messages, kept)), sizes=sizes, size=sum(sizes))
+        return measured(tuple(compress(self.messages, kept)), tuple(compress(self.sizes, kept)))
 
     def inserted(self, index: int, message: Message, size: int) -> "Measured":
         """With one more message of that size."""
@@ -173,3 +171,8 @@ class Measured(Struct, frozen=True, kw_only=True):
         return Measured(
             messages=messages, sizes=(*self.sizes[:index], size, *self.sizes[index:]), size=self.size + size
         )
+
+
+def measured(messages: Parts, sizes: tuple[int, ...]) -> Measured:
+    """The messages with their sizes."""
+    return Measured(messages=messages, sizes=sizes, size=sum(sizes))

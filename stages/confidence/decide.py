@@ -23,6 +23,7 @@ from stages.confidence.measure import (
     measures_of,
     offer_of,
 )
+from stages.decoding import decode
 from stages.effect import NeedsInput
 from stages.halt import Halt, Unsure
 from stages.kept import Kept
@@ -30,7 +31,6 @@ from stages.message import Assistant, Kind, ToolCall, User
 from stages.nudges import CALL_AFTER_THINKING, THINK_BEFORE_CALLING
 from stages.pipeline import Stage, on
 from stages.reasoning import split_reasoning
-from stages.repair.decoding import decode
 from stages.schema.canonical_json import canonical
 from stages.state import MAIN, Answered, Asked, Done, Folded, Prepared, Ready, State, Vetted
 from stages.tool import ToolSpec

@@ -10,9 +10,9 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 
 from stages._later import LazyPattern
+from stages.decoding import decode, decode_or
 from stages.effect import TokenProbability
 from stages.options import Count, Fraction, Options, Tokens
-from stages.repair.decoding import decode, decode_or
 from stages.schema.value import Json
 from stages.tool import ToolSpec
 

@@ -8,9 +8,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stages import rescue
+from stages.decoding import decode
 from stages.message import Assistant, Kind, Message, Tool, User
 from stages.reading.replies import Judged
-from stages.repair.decoding import decode
 from stages.rescue.names import Names, name_search
 from stages.rescue.unescape import unescape_letters
 from stages.schema import Check, Fits

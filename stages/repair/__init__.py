@@ -1,4 +1,4 @@
-"""Repair: JSON that others wrote, decoded within forge's own limits; damaged JSON written as valid JSON."""
+"""Repair: damaged JSON written as valid JSON."""
 
 from stages.repair.damaged_json import BrokenJson, FoundJson
 from stages.repair.json_text import json_at

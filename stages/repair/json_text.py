@@ -7,8 +7,8 @@ import msgspec
 from msgspec import Raw
 
 from stages._later import LazyPattern
+from stages.decoding import NESTING, decode_or, nested
 from stages.repair.damaged_json import BrokenJson, FoundJson, repair_json
-from stages.repair.decoding import NESTING, decode_or, nested
 
 _SCANNER = json.JSONDecoder(parse_int=str, parse_float=str)
 _WINDOW = 1024

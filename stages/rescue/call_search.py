@@ -17,8 +17,8 @@ from itertools import islice
 import msgspec
 from msgspec import Struct
 
+from stages.decoding import decode
 from stages.repair.damaged_json import FoundJson
-from stages.repair.decoding import decode
 from stages.repair.json_text import json_at
 from stages.rescue.described import ARGUMENT_KEYS
 from stages.rescue.names import Names, name_pattern

@@ -8,8 +8,8 @@ from itertools import zip_longest
 from msgspec import Raw
 from msgspec.structs import replace
 
+from stages.decoding import sound
 from stages.reasoning import without_reasoning
-from stages.repair.decoding import sound
 from stages.repair.json_text import is_json, object_members, string_value
 from stages.rescue.candidates import cheapest, unwrapped
 from stages.rescue.context import WINDOW, is_joined, is_shown

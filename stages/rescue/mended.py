@@ -14,7 +14,7 @@ from string import ascii_letters, digits
 
 import msgspec
 
-from stages.repair.decoding import decode_or
+from stages.decoding import decode_or
 from stages.repair.json_text import object_members
 from stages.rescue.described import ARGUMENT_KEYS
 from stages.rescue.found import FoundCall, Rescued

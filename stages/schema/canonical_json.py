@@ -4,7 +4,7 @@ import re
 
 import msgspec
 
-from stages.repair.decoding import decode
+from stages.decoding import decode
 from stages.schema.value import Json
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 from msgspec import Raw, Struct
 
-from stages.repair.decoding import decode, decode_or, nested, sound
+from stages.decoding import decode, decode_or, nested, sound
 from stages.schema.coercion import coerce
 from stages.schema.judging import Fuel, Judge, Place, SchemaError, compiled
 from stages.schema.value import (

@@ -9,8 +9,8 @@ from types import MappingProxyType
 import msgspec
 
 from stages._later import LazyPattern
+from stages.decoding import decode, decode_or
 from stages.repair.damaged_json import FoundJson
-from stages.repair.decoding import decode, decode_or
 from stages.repair.json_text import json_at
 from stages.schema.judging import Fuel, Judge, Path, Place
 from stages.schema.value import Json, dotted, json_type, kinds, members_of, names_in, pairs_lost, too_deep, types_of

@@ -13,7 +13,7 @@ from weakref import ref
 import msgspec
 from msgspec import Raw, Struct
 
-from stages.repair.decoding import decode
+from stages.decoding import decode
 from stages.schema.canonical_json import canonical_value
 from stages.schema.value import (
     MAX_BYTES,
@@ -57,7 +57,7 @@ SchemaPath = tuple[str | int, ...]
 """A path from a part to one within it: the keyword, and the name or index under it."""
 
 
-def parts_of(part: dict[str, Json], keyword: str) -> list[Json]:
+def _parts_of(part: dict[str, Json], keyword: str) -> list[Json]:
     """The parts under the keyword."""
     match part.get(keyword):
         case None:
@@ -116,10 +116,10 @@ _MOST_TEXT = 2_000
 _MOST_TEXTS = 6_000
 """Maximum characters of all patterns of a schema."""
 
-LARGEST = 1_000_000
+_LARGEST = 1_000_000
 """Maximum bytes of a pattern's compiled program."""
 
-_SIZES = (500, 2_000, 8_000, 32_000, 128_000, 500_000, LARGEST)
+_SIZES = (500, 2_000, 8_000, 32_000, 128_000, 500_000, _LARGEST)
 """The limits in bytes to try, in order: the engine does not tell a program's size, only whether it exceeds a limit."""
 
 _MOST_SIZES = 4_000_000
@@ -155,7 +155,7 @@ def searches(root: dict[str, Json]) -> dict[str, Search | None]:
         texts -= len(pattern)
         if len(pattern) > _MOST_TEXT or texts < 0:
             found[pattern] = None
-        elif _compiles(f"(?:x(?:{pattern})){{0}}", LARGEST):
+        elif _compiles(f"(?:x(?:{pattern})){{0}}", _LARGEST):
             # Repeated zero times, the pattern is parsed, but its program is empty.
             tried = [size for size in _SIZES if size <= sizes]
             found[pattern], spent = _search(pattern, tried)
@@ -173,7 +173,7 @@ def _patterns(root: Json) -> Iterator[str]:
 
 def _search(pattern: str, sizes: list[int]) -> tuple[Search | None, int]:
     """The pattern's cost, and the total bytes of the trials."""
-    around = not _compiles(f"(?:x(?:{pattern})){{0}}", LARGEST, around=False)
+    around = not _compiles(f"(?:x(?:{pattern})){{0}}", _LARGEST, around=False)
     for tried, size in enumerate(sizes, 1):
         if _compiles(pattern, size, around=around):
             return Search(size * (1 + pattern.count("(?")) if around else size, around), sum(sizes[:tried])
@@ -190,7 +190,7 @@ def _compiles(pattern: str, size: int, *, around: bool = True) -> bool:
     return True
 
 
-def engine(*, around: bool, size: int = LARGEST) -> "RegexOptions | FancyRegexOptions":
+def engine(*, around: bool, size: int = _LARGEST) -> "RegexOptions | FancyRegexOptions":
     """The options of the pattern engine. `around`: with look-around and back-references."""
     from jsonschema_rs import FancyRegexOptions, RegexOptions  # noqa: PLC0415 - it takes longer to import than most of forge
 
@@ -243,7 +243,7 @@ def visits(root: dict[str, Json]) -> int:
                 return MOST_VISITS
             below = 0
             for keyword in part.keys() & (_SAME_VALUE | _INNER):
-                within_it = [count(one, depth + 1) for one in parts_of(part, keyword)]
+                within_it = [count(one, depth + 1) for one in _parts_of(part, keyword)]
                 # A member has one name and an item one index, so only one of these parts applies.
                 below += max(within_it, default=0) if keyword in ("properties", "prefixItems") else sum(within_it)
             for keyword in part.keys() & _REFERENCES:

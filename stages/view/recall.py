@@ -5,7 +5,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from stages import nudges
-from stages.compaction.budget import ContextBudget, estimate
+from stages.context_budget import ContextBudget, estimate
 from stages.effect import CallResult, Succeeded, Unresolved
 from stages.execution import unanswered_calls
 from stages.message import History, Kind, Tool, ToolCall, messages_with_calls, size

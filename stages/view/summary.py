@@ -6,8 +6,9 @@ The request is the conversation as it was sent, followed by one more message, so
 from msgspec import Struct
 
 from stages import nudges, rescue
-from stages.compaction.budget import Compacted, Compactor, ContextBudget, estimate
+from stages.compaction.compactors import Compacted, Compactor
 from stages.compaction.history import Span, exchanges, is_protected, recent_from, without
+from stages.context_budget import ContextBudget, estimate
 from stages.effect import Reply
 from stages.halt import Halt
 from stages.message import History, Kind, Tool, User, turn_of

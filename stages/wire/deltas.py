@@ -8,8 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stages import reasoning
+from stages.decoding import decode
 from stages.effect import Fault, RawCall, Reply, TokenProbability, Usage
-from stages.repair.decoding import decode
 from stages.wire.faults import Answer, malformed, reported_fault, too_many_objects
 
 # For observers: the state only sees the whole reply.

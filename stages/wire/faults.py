@@ -6,8 +6,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from stages._later import LazyPattern
+from stages.decoding import decode
 from stages.effect import Fault
-from stages.repair.decoding import decode
 
 BODY_KEPT = 2000
 """Maximum bytes of a body kept in a fault."""

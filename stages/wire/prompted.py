@@ -13,9 +13,9 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from stages.decoding import decode, decode_or
 from stages.effect import RawCall
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
-from stages.repair.decoding import decode, decode_or
 from stages.tool import RESPOND, ToolSpec
 from stages.wire.valid import call_as_text, with_object_arguments
 

@@ -7,7 +7,7 @@ from typing import get_args
 import msgspec
 from msgspec import Raw, Struct
 
-from stages.repair.decoding import decode_or
+from stages.decoding import decode_or
 from stages.schema import SchemaTarget, project
 from stages.schema.projection import written_or_null
 from stages.schema.value import Json

@@ -11,10 +11,10 @@ from typing import assert_never
 import msgspec
 from msgspec.structs import replace
 
+from stages.decoding import nested
 from stages.effect import RawCall
 from stages.message import Assistant, History, Message, System, Tool, ToolCall, User
 from stages.repair.damaged_json import FoundJson
-from stages.repair.decoding import nested
 from stages.repair.json_text import json_at
 
 TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")

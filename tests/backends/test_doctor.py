@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from forge.backends.doctor import PROBES, Probe, Visit, choose, consult, known, profile_of, reason
 from forge.backends.doctor.examination import examine
-from forge.backends.doctor.facts import MODELS, Facts, Finding, Question
+from forge.backends.doctor.facts import MODELS, Facts, Finding, ProbeRequest
 from forge.backends.doctor.probes import REPLY
 from forge.backends.profile import from_toml, named_profile
 from forge.backends.questions import ServerAnswer
@@ -307,7 +307,7 @@ def test_a_key_is_shown_nowhere(ward: str, monkeypatch: pytest.MonkeyPatch, caps
 
 def test_openai_is_asked_with_the_names_that_it_has() -> None:
     question = REPLY.ask(known("https://api.openai.com/v1", "gpt-x"))
-    assert isinstance(question, Question)
+    assert isinstance(question, ProbeRequest)
     assert question.body is not None
     body = json.loads(question.body)
     assert (body["max_completion_tokens"], body["model"]) == (8, "gpt-x")
@@ -320,7 +320,7 @@ def test_anthropic_is_another_protocol() -> None:
 
 
 def test_questions_that_make_no_sense_are_not_asked() -> None:
-    skipped = [p.topic for p in PROBES if not isinstance(p.ask(Facts(kind="ollama", calls="ignored")), Question)]
+    skipped = [p.topic for p in PROBES if not isinstance(p.ask(Facts(kind="ollama", calls="ignored")), ProbeRequest)]
     assert "tool_choice required" in skipped
     assert "strict JSON Schema" in skipped
 

@@ -11,7 +11,7 @@ import trustme
 from forge import run_sync
 from forge.backends import Local, Server, named
 from forge.errors import ForgeError
-from forge.interpreters.http import Http, fault_of
+from forge.interpreters.http import HttpSender, fault_of
 from stages.effect import Fault, Replied, Request, Send, Undelivered, Usage
 from stages.halt import BackendFailed
 from stages.retry import Backoff
@@ -32,7 +32,7 @@ def server() -> Iterator[str]:
 def post(url: str, timeout: float = 30.0, total: float | None = None) -> Replied | Undelivered:
     async def go() -> Replied | Undelivered:
         async with httpx.AsyncClient(timeout=timeout, verify=False) as client:  # noqa: S501 - nothing to trust here
-            return await Http(client, url, QUICK, total=total)(Send(request=Request(), turn=1))
+            return await HttpSender(client, url, QUICK, total=total)(Send(request=Request(), turn=1))
 
     return asyncio.run(go())
 
@@ -155,7 +155,7 @@ def test_a_server_that_speaks_no_tls_is_said_to_speak_none() -> None:
     async def go() -> Replied | Undelivered:
         async with await asyncio.start_server(answer, "127.0.0.1", 0) as server, httpx.AsyncClient() as client:
             url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-            return await Http(client, url, QUICK)(Send(request=Request(), turn=1))
+            return await HttpSender(client, url, QUICK)(Send(request=Request(), turn=1))
 
     outcome = asyncio.run(go())
     assert isinstance(outcome, Undelivered)
@@ -177,7 +177,7 @@ def test_a_certificate_is_trusted_only_as_the_client_says() -> None:
             url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
             async with httpx.AsyncClient() as strange, httpx.AsyncClient(verify=trusting(authority)) as known:
                 send = Send(request=Request(), turn=1)
-                return await Http(strange, url, QUICK)(send), await Http(known, url, QUICK)(send)
+                return await HttpSender(strange, url, QUICK)(send), await HttpSender(known, url, QUICK)(send)
 
     strange, known = asyncio.run(go())
     assert isinstance(strange, Undelivered)

@@ -13,7 +13,7 @@ from forge import Workflow, tool
 from forge.backends import Server
 from forge.backends.doctor.examination import examine
 from forge.backends.doctor.facts import MODELS
-from forge.backends.http_client import client
+from forge.backends.http_client import new_client
 from forge.backends.questions import MOST, Tokenizer, ask
 from forge.errors import BackendError, ForgeError
 from tests.costly import costly
@@ -51,7 +51,7 @@ def memory() -> Iterator[None]:
 def test_what_a_server_says_of_itself_is_read_to_a_bound_and_never_unpacked(server: str, how: str, where: str) -> None:
     async def go() -> int | None:
         root = f"{server}/{how}/{where}"
-        async with client(root) as http:
+        async with new_client(root) as http:
             counted = await Tokenizer(http, root).count(b"{}")
             answer = await ask(http, f"{root}/{where}", loading=0)
         assert answer.unread
@@ -68,7 +68,7 @@ def test_what_a_server_says_of_itself_is_read_to_a_bound_and_never_unpacked(serv
 @pytest.mark.parametrize("how", ["gzip", "endless"])
 def test_the_doctor_reads_to_a_bound_too(server: str, how: str) -> None:
     async def go() -> None:
-        async with client(server) as http:
+        async with new_client(server) as http:
             visit = await examine(http, f"{server}/{how}/models/v1", (MODELS,))
         assert visit.findings[0].verdict == "no"
 
@@ -77,12 +77,12 @@ def test_the_doctor_reads_to_a_bound_too(server: str, how: str) -> None:
 
 async def test_a_server_that_drips_is_not_listened_to_for_ever(server: str) -> None:
     with pytest.raises(BackendError, match="did not answer within"):
-        async with client(server) as http:
+        async with new_client(server) as http:
             await ask(http, f"{server}/drip/props", seconds=0.3, loading=0)
 
 
 async def test_a_question_can_be_cancelled(server: str) -> None:
-    async with client(server) as http:
+    async with new_client(server) as http:
         asking = asyncio.create_task(Tokenizer(http, f"{server}/drip").count_text("hello"))
         await asyncio.sleep(0.1)
         asking.cancel()

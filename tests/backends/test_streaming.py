@@ -13,7 +13,7 @@ from forge import run, run_sync
 from forge.backends import Server
 from forge.callbacks import OnChunk
 from forge.errors import WatcherError
-from forge.interpreters.http import Http
+from forge.interpreters.http import HttpSender
 from forge.interpreters.scripted import Scripted, call
 from forge.masking import NOTHING, Hidden
 from stages.effect import Fault, RawCall, Replied, Reply, Request, Send, Undelivered, Usage
@@ -54,7 +54,7 @@ def outcome(
 
     async def go() -> tuple[Replied | Undelivered, list[Delta], Streams]:
         async with streaming(*scripts) as server, httpx.AsyncClient(timeout=idle) as client:
-            send = Http(client, server.url, QUICK, wire, keys=keys)
+            send = HttpSender(client, server.url, QUICK, wire, keys=keys)
             return await send(SEND, on_chunk or told.append), told, server
 
     return asyncio.run(go())
@@ -96,7 +96,7 @@ def test_without_a_watcher_nothing_is_streamed() -> None:
     async def go() -> bytes:
         async with streaming(sends(head("application/json"), chunked(GOOD))) as server:
             async with httpx.AsyncClient() as client:
-                await Http(client, server.url, QUICK)(SEND)
+                await HttpSender(client, server.url, QUICK)(SEND)
             return server.bodies[0]
 
     assert b"stream" not in asyncio.run(go())
@@ -193,7 +193,7 @@ def test_a_server_that_cannot_stream_is_understood_all_the_same() -> None:
 def test_the_connection_is_kept_for_the_next_request() -> None:
     async def go() -> int:
         async with streaming(whole(ANSWER)) as server, httpx.AsyncClient() as client:
-            interpret = Http(client, server.url, QUICK)
+            interpret = HttpSender(client, server.url, QUICK)
             for _ in range(3):
                 await interpret(SEND, lambda _: None)
             return server.connections
@@ -247,7 +247,7 @@ def test_cancelling_closes_the_request_and_the_server_sees_it(begun: bytes) -> N
             left.set_result(await reader.read(1))
 
         async with streaming(script) as server, httpx.AsyncClient() as client:
-            sending = asyncio.ensure_future(Http(client, server.url, QUICK)(SEND, lambda _: None))
+            sending = asyncio.ensure_future(HttpSender(client, server.url, QUICK)(SEND, lambda _: None))
             await asked.wait()
             sending.cancel()
             with pytest.raises(asyncio.CancelledError):

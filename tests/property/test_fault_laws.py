@@ -11,7 +11,7 @@ from returns.result import Failure
 from forge import resume, run
 from forge.callbacks import OnChunk
 from forge.connection import Connection, Setup
-from forge.interpreters.http import Http
+from forge.interpreters.http import HttpSender
 from forge.outcome import Finished, Halted
 from forge.runtime.watching import Watching
 from stages.effect import Budget
@@ -28,7 +28,7 @@ class Faulty:
     """The backend of one run, on a client that all runs share."""
 
     def __init__(self, client: httpx.AsyncClient, url: str) -> None:
-        self._http = Http(client, url, Backoff(first=0.0))
+        self._http = HttpSender(client, url, Backoff(first=0.0))
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Connection]:

@@ -12,9 +12,9 @@ from forge import ForgeError, Limits, Redact, ToolDef, Workflow, replay, run_syn
 from forge.backends import Server
 from forge.guardrails import Guardrails, RunCalls
 from forge.interpreters.scripted import Scripted
+from stages.decoding import is_sound, sound, sound_struct
 from stages.effect import Approved, Ask, Fault, RawCall, Rejected, Reply
 from stages.message import Assistant, History, User
-from stages.repair.decoding import is_sound, sound, sound_struct
 from stages.saved import load, save
 from stages.state import Memo
 from stages.wire.target import Mode

@@ -11,8 +11,8 @@ import openai
 import pytest
 
 from forge.backends import named
-from forge.door.asgi import Receive, Scope, Send
-from forge.door.listening import Application, Server
+from forge.door.asgi import AsgiSend, Receive, Scope
+from forge.door.listening import Application, AppServer
 from forge.door.options import Listening
 from forge.proxy import ProxyOptions, ProxyServer, service
 from tests.proxy.test_proxy import LOOK, asked, behind
@@ -311,7 +311,7 @@ async def test_an_error_in_a_stream_is_an_event_of_its_own_whatever_came_before_
 async def test_a_server_that_is_told_to_stop_while_it_opens_stops_and_nobody_can_connect_before() -> None:
     refused: list[int] = []
 
-    class Opening(Server):
+    class Opening(AppServer):
         async def _application(self, opening: AsyncExitStack) -> Application:
             with pytest.raises(ConnectionRefusedError):
                 await asyncio.open_connection("127.0.0.1", int(self.url.rpartition(":")[2]))
@@ -319,7 +319,7 @@ async def test_a_server_that_is_told_to_stop_while_it_opens_stops_and_nobody_can
             self.stop()
             return nobody
 
-    async def nobody(scope: Scope, receive: Receive, send: Send) -> None:
+    async def nobody(scope: Scope, receive: Receive, send: AsgiSend) -> None:
         raise AssertionError("nobody asks")
 
     async with Opening(Listening()) as server:

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from forge.backends import named
-from forge.door.asgi import Asked, Message, Scope
+from forge.door.asgi import AsgiMessage, HttpRequest, Scope
 from forge.errors import ForgeError
 from forge.proxy import ProxyOptions, ProxyServer
 from forge.proxy.app import App, NotedOutlet, Route
@@ -589,15 +589,15 @@ async def test_a_damaged_call_in_the_history_does_not_end_the_conversation(strea
 async def test_a_request_that_fails_within_is_answered_counted_and_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def broken(_: Asked, __: NotedOutlet) -> None:
+    async def broken(_: HttpRequest, __: NotedOutlet) -> None:
         raise LookupError("a fault of the proxy's own")
 
-    sent: list[Message] = []
+    sent: list[AsgiMessage] = []
 
-    async def receive() -> Message:
+    async def receive() -> AsgiMessage:
         return {"type": "http.request", "body": b"", "more_body": False}
 
-    async def send(message: Message) -> None:
+    async def send(message: AsgiMessage) -> None:
         sent.append(message)
 
     series = Metrics()

@@ -6,7 +6,7 @@ import httpx
 import msgspec
 import pytest
 
-from forge.interpreters.http import Http
+from forge.interpreters.http import HttpSender
 from stages.effect import Replied, Reply, Request, Send
 from stages.message import User
 from stages.wire.deltas import Delta, Ended
@@ -27,7 +27,7 @@ def test_a_stream_makes_the_reply_of_the_same_request_without_one(smol: str, wir
 
     async def go() -> tuple[Reply, Reply]:
         async with httpx.AsyncClient(timeout=60) as client:
-            interpret = Http(client, f"{smol}/v1", wire=wire)
+            interpret = HttpSender(client, f"{smol}/v1", wire=wire)
             await interpret(request(wire, 12))  # so that the cache is as warm for both
             whole, streamed = await interpret(request(wire, 12)), await interpret(request(wire, 12), told.append)
             assert isinstance(whole, Replied), whole
@@ -49,7 +49,7 @@ def test_a_client_that_leaves_frees_the_server(smol: str) -> None:
     async def go() -> object:
         begun = asyncio.Event()
         async with httpx.AsyncClient(timeout=60) as client:
-            interpret = Http(client, f"{smol}/v1")
+            interpret = HttpSender(client, f"{smol}/v1")
             long = asyncio.ensure_future(interpret(request(OPENAI, 3000), lambda _: begun.set()))
             await begun.wait()
             long.cancel()

@@ -12,7 +12,7 @@ from forge import Calls, Finished, Workflow, run_sync, tool
 from forge.errors import ToolOutcomeUnknown
 from forge.guardrails import AskPerson, Guardrails, RunCalls
 from forge.interpreters.scripted import Scripted, call
-from forge.journal.redaction import Redact
+from forge.masking import Redact
 from stages import events
 from stages.effect import Approved, Ask, Settled, Unanswered
 from stages.message import Assistant, ToolCall

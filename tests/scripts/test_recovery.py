@@ -22,8 +22,8 @@ from forge.interpreters import nobody
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.journal import states
 from forge.journal.records import read_journal
-from forge.journal.redaction import Redact
 from forge.journal.summary import glance
+from forge.masking import Redact
 from forge.testing import assert_answered
 from forge.tools import IdempotencyKey
 from stages import events

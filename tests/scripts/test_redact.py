@@ -19,7 +19,8 @@ from forge.interpreters.scripted import Line, Scripted, call
 from forge.journal.ablation import ablate
 from forge.journal.bisection import bisect
 from forge.journal.records import read_journal
-from forge.journal.redaction import PROTOCOL, Field, Redact
+from forge.journal.redaction import PROTOCOL
+from forge.masking import Field, Redact
 from forge.runtime.recovery import resume_journal
 from stages.effect import Approved, Ask, RawCall, Replied, Reply, Settled, TokenProbability
 from stages.message import ToolCall

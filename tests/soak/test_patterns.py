@@ -24,11 +24,8 @@ def _modules() -> Iterator[ModuleType]:
 SENTENCES = ("context",)
 """Modules of rescue that search a sentence of bounded length."""
 EXEMPT = {
-    (
-        "stages.repair.decoding",
-        "_STRING",
-    ): "matches from every quotation mark on, and the search goes on where it ended",
-    ("stages.repair.decoding", "_ESCAPED"): "matches from every backslash on, and the search goes on where it ended",
+    ("stages.decoding", "_STRING"): "matches from every quotation mark on, and the search goes on where it ended",
+    ("stages.decoding", "_ESCAPED"): "matches from every backslash on, and the search goes on where it ended",
     ("stages.repair.strings", "_LOST"): "looks at what follows each of at most 2,000 characters, once a string",
     ("stages.rescue.names", "_CUT"): "searches the last 80 characters of a text",
     ("stages.rescue.patterns", "_PIECE"): "reads the openers of families, not texts",

@@ -4,8 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from stages import compact
-from stages.compaction import Compacted, ContextBudget, NoCompact, TieredCompact
-from stages.compaction.budget import Compactor
+from stages.compaction import Compacted, Compactor, ContextBudget, NoCompact, TieredCompact
 from stages.halt import CannotFit
 from stages.message import Assistant, History, System, Tool, ToolCall, User
 from stages.state import Ready, State, SummaryOrder

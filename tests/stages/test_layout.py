@@ -10,8 +10,8 @@ BY_CORPUS = ("rescue/", "repair/")
 
 SHARED = {
     "_later": "../test_import.py",
-    "compaction/budget": "compaction/compactors/test_compaction.py",
     "compaction/history": "../property/test_compaction_laws.py",
+    "context_budget": "compaction/compactors/test_compaction.py",
     "halt": "../property/test_nouns.py",
     "reading/corrections": "reading/test_replies.py",
     "reading/shown": "reading/test_provenance.py",

@@ -56,7 +56,7 @@ _LONGEST, _SHOWN = 4096, 300
 """Maximum characters of a path to check, and to show."""
 
 
-class Change(Struct, frozen=True, kw_only=True):
+class _Change(Struct, frozen=True, kw_only=True):
     """The change made by a call. `path` is None outside the root; `lines` counts added and removed lines."""
 
     written: str
@@ -70,7 +70,7 @@ class Changes(Struct, frozen=True, kw_only=True):
     files: frozenset[Parts] = frozenset()
     lines: int = 0
 
-    def with_more(self, change: Change) -> "Changes":
+    def with_more(self, change: _Change) -> "Changes":
         """These and one more."""
         more = frozenset() if change.path is None else frozenset({change.path})
         return Changes(files=self.files | more, lines=self.lines + change.lines)
@@ -87,7 +87,7 @@ class _Edit(Struct):
     new_snippet: str
 
 
-def _change_of(tool: str, arguments: str, root: str) -> Change | None:
+def _change_of(tool: str, arguments: str, root: str) -> _Change | None:
     """The change made by a call; None for a tool that changes no file.
 
     A written file counts as new: where lines are limited, `write_file` replaces none (`overwrite=False`).
@@ -95,14 +95,14 @@ def _change_of(tool: str, arguments: str, root: str) -> Change | None:
     match tool:
         case "write_file":
             write = msgspec.json.decode(arguments, type=_Write)
-            return Change(
+            return _Change(
                 written=cut_text(write.path, _SHOWN), path=below(root, write.path), lines=len(lines_of(write.content))
             )
         case "edit_file":
             edit = msgspec.json.decode(arguments, type=_Edit)
             old, new = lines_of(edit.old_snippet), lines_of(edit.new_snippet)
             lines = len(old) + len(new) - 2 * sum(kept_lines(old, new))
-            return Change(written=cut_text(edit.path, _SHOWN), path=below(root, edit.path), lines=lines)
+            return _Change(written=cut_text(edit.path, _SHOWN), path=below(root, edit.path), lines=lines)
         case _:
             return None
 

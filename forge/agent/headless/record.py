@@ -34,7 +34,7 @@ EXIT_CODES: dict[TaskOutcome, int] = {
 """The exit code of `forge agent run` for each outcome; 2 is wrong usage or an invalid task file, before it starts."""
 
 
-class Refused(Struct, frozen=True, kw_only=True):
+class _Refused(Struct, frozen=True, kw_only=True):
     """A call that the limits forbade, and why. It did not run."""
 
     tool: str
@@ -64,7 +64,7 @@ class Record(Struct, frozen=True, kw_only=True):
     task: str
     folder: str
     gates: tuple[GateResult, ...]
-    violations: tuple[Refused, ...]
+    violations: tuple[_Refused, ...]
     files_changed: tuple[str, ...]
     lines_changed: int
     commands: tuple[tuple[str, ...], ...]
@@ -113,7 +113,7 @@ def _ended(ended: Result[Finished, Halted], gates: Gates) -> _End:
             assert_never(other)
 
 
-def _refused_calls(steps: Sequence[Step], bounds: Bounds) -> Iterator[Refused]:
+def _refused_calls(steps: Sequence[Step], bounds: Bounds) -> Iterator[_Refused]:
     """The calls that the limits forbade, in order."""
     for before, step in pairwise(steps):
         done = [(one.name, one.arguments) for one in before.state.ledger.successes]
@@ -122,7 +122,7 @@ def _refused_calls(steps: Sequence[Step], bounds: Bounds) -> Iterator[Refused]:
                 # Calls with invalid arguments were refused for that reason.
                 with suppress(msgspec.ValidationError):
                     for call, wrong in violations(bounds, done, event.message.calls):
-                        yield Refused(tool=call.name, arguments=msgspec.Raw(call.arguments.encode()), violation=wrong)
+                        yield _Refused(tool=call.name, arguments=msgspec.Raw(call.arguments.encode()), violation=wrong)
 
 
 _UNREAD = "the journal cannot be replayed, so the refused calls, the model calls and the tokens are unknown"

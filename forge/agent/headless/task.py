@@ -38,13 +38,13 @@ def read_task(path: str | Path) -> AgentTask:
     """The task in a TOML file; folder and agent are relative to the file. DefinitionError with all mistakes."""
     file = Path(path)
     task = msgspec.convert(read_toml(file, AgentTask, "task file"), AgentTask)
-    refuse_faults(contradictions(task), str(file))
+    refuse_faults(_contradictions(task), str(file))
     where = file.resolve().parent
     agent = None if task.agent is None else str(where / task.agent)
     return msgspec.structs.replace(task, folder=str(where / task.folder), agent=agent)
 
 
-def contradictions(task: AgentTask) -> Iterator[str]:
+def _contradictions(task: AgentTask) -> Iterator[str]:
     """The contradictions in a task, one sentence each."""
     limits = task.limits
     if not task.task.strip():

@@ -8,10 +8,10 @@ from typing import Protocol
 from msgspec import Struct
 
 from forge.errors import DefinitionError, SessionChangedError, checked_options
+from stages.decoding import sound
 from stages.memory import Fact, Role, ranked, title
 from stages.message import History, Message
 from stages.options import Count
-from stages.repair.decoding import sound
 from stages.saved import load, save
 from stages.state import State
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from forge.agent.memory.protocol import SessionStore, checked_name
 from forge.errors import ContextBudgetExceeded, DefinitionError, SessionChangedError, checked_options
 from forge.workflow.start import last_id
+from stages.decoding import sound_struct
 from stages.halt import CannotFit
 from stages.memory import Role, branched, in_turn, last_messages, misplaced, of_roles, pruned
 from stages.message import History, Message, turn_of
 from stages.options import Count, Tokens
-from stages.repair.decoding import sound_struct
 from stages.state import Done, Ready, State
 
 _TRIES = 100

@@ -3,11 +3,10 @@
 import httpx
 from msgspec.structs import replace
 
-from forge.backends.address import base_url
 from forge.backends.doctor.examination import ProbeWatch, Visit, choose, examine, reason, unwatched
 from forge.backends.doctor.facts import MODELS, Facts, Finding, Probe, about
 from forge.backends.doctor.probes import BASICS, LIMITS, TOOLCALLS, WAYS
-from forge.backends.profile import Profile, named_profile
+from forge.backends.profile import Profile, base_url, named_profile
 from forge.backends.recognition import SERVER_KINDS, addressed, identify, kind_of
 from forge.backends.template import examined
 from forge.errors import ForgeError

@@ -16,7 +16,7 @@ from platformdirs import user_cache_path
 
 from forge._installation import VERSION
 from forge.backends.credentials import secrets
-from forge.backends.doctor.facts import NAMES, Facts, Finding, Probe, Question
+from forge.backends.doctor.facts import SERVER_NAMES, Facts, Finding, Probe, ProbeRequest
 from forge.backends.doctor.probes import CALLS, REPLY, WAYS
 from forge.backends.profile import Profile, named_profile
 from forge.backends.questions import ServerAnswer, exchange
@@ -210,7 +210,7 @@ async def examine(
 
 
 async def _answer(
-    client: httpx.AsyncClient, base: str, question: Question, seconds: float, waits: Sequence[float]
+    client: httpx.AsyncClient, base: str, question: ProbeRequest, seconds: float, waits: Sequence[float]
 ) -> ServerAnswer | Fault:
     """The answer, retried while the server is busy; a broken connection is retried once."""
     answer = await _once(client, base, question, seconds)
@@ -224,7 +224,7 @@ async def _answer(
     return answer
 
 
-async def _once(client: httpx.AsyncClient, base: str, question: Question, seconds: float) -> ServerAnswer | Fault:
+async def _once(client: httpx.AsyncClient, base: str, question: ProbeRequest, seconds: float) -> ServerAnswer | Fault:
     url = (base.removesuffix("/v1") if question.root else base) + question.path
     hidden = secrets(client.headers, named_profile("openai-compatible"))
     try:
@@ -267,4 +267,4 @@ async def consulted(client: httpx.AsyncClient, base: str, subject: Subject, abou
     remember(subject, chosen)
     if kind == "openai-compatible":
         return chosen, f"asked just now: {reason(facts, chosen)}"
-    return chosen, f"recognised as {NAMES[kind]}: {known_by}"
+    return chosen, f"recognised as {SERVER_NAMES[kind]}: {known_by}"

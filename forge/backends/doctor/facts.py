@@ -14,7 +14,7 @@ from stages.wire.wires import Constrain
 
 # Questions, answers, findings and facts.
 
-Calls = Literal["native", "text", "unused", "ignored", "refused"]
+_Calls = Literal["native", "text", "unused", "ignored", "refused"]
 """What happens to `tools`: native calls, calls in text, no call, silently dropped, or an error."""
 
 
@@ -33,7 +33,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     logprobs: bool | None = None
     prompt_tokens: int | None = None
     thinks: bool = False
-    calls: Calls | None = None
+    calls: _Calls | None = None
     valid_arguments: bool | None = None
     required: bool | None = None
     named: bool | None = None
@@ -51,7 +51,7 @@ class Facts(Struct, frozen=True, kw_only=True):
         return context_of(self.about, self.model)
 
 
-class Question(Struct, frozen=True, kw_only=True):
+class ProbeRequest(Struct, frozen=True, kw_only=True):
     """A request: `path` is relative to `/v1`, or to the server's `root`. Without `body` it is a GET."""
 
     path: str
@@ -83,7 +83,7 @@ class Probe(Struct, frozen=True, kw_only=True):
 
     topic: str
     asks: str
-    ask: Callable[[Facts], Question | str]
+    ask: Callable[[Facts], ProbeRequest | str]
     read: Callable[[Facts, ServerAnswer], tuple[Facts, Finding]]
     tokens: int = 0
 
@@ -98,17 +98,17 @@ class _Error(Struct):
     message: str = ""
 
 
-def told(answer: ServerAnswer) -> str:
+def error_line(answer: ServerAnswer) -> str:
     """An answer for people: its status and error, on one line."""
     found = decoded(answer.body, _Error)
     if found is None:
-        said = one_line(answer.body.decode(errors="replace")) or answer.unread or "an empty body"
+        said = flattened(answer.body.decode(errors="replace")) or answer.unread or "an empty body"
         return f"status {answer.status}: {said}"
     error = found.error if isinstance(found.error, str) else found.error.message
-    return f"status {answer.status}: {one_line(error or found.detail or found.message or 'no error message')}"
+    return f"status {answer.status}: {flattened(error or found.detail or found.message or 'no error message')}"
 
 
-def one_line(text: str, size: int = 160) -> str:
+def flattened(text: str, size: int = 160) -> str:
     """The text on one line, cut to `size` characters."""
     flat = " ".join(text[: 4 * size].split())
     return flat if len(flat) <= size else f"{flat[:size]}…"
@@ -133,10 +133,10 @@ def _read_models(facts: Facts, answer: ServerAnswer) -> tuple[Facts, Finding]:
     elif answer.status == 503:
         fatal = "it is not ready: wait until its model is loaded (its log says when), then ask again"
     if fatal:
-        return replace(facts, fatal=fatal), Finding(verdict="no", came=told(answer), means=fatal)
+        return replace(facts, fatal=fatal), Finding(verdict="no", came=error_line(answer), means=fatal)
     found = answer.read(ModelList)
     if found is None:
-        came = "a web page" if is_page(answer) else told(answer)
+        came = "a web page" if is_page(answer) else error_line(answer)
         means = "it lists no models; perhaps its API has another path, such as …/v1 or …/openai"
         return facts, Finding(verdict="no", came=came, means=means, does="asks for a reply anyway")
     names, wanted = tuple(m.id for m in found.data), facts.model
@@ -153,14 +153,14 @@ def _read_models(facts: Facts, answer: ServerAnswer) -> tuple[Facts, Finding]:
     return known, finding
 
 
-MODELS = Probe(topic="models", asks="GET /v1/models", ask=lambda _: Question(path="/models"), read=_read_models)
+MODELS = Probe(topic="models", asks="GET /v1/models", ask=lambda _: ProbeRequest(path="/models"), read=_read_models)
 
 
 # Findings that need no further question: the server's kind, context and template.
 
 _ASKED = "what it says of itself, at the addresses that llama.cpp, vLLM, Ollama and LM Studio have for it"
 
-NAMES = {
+SERVER_NAMES = {
     "openai": "OpenAI",
     "llama-server": "llama.cpp",
     "vllm": "vLLM",
@@ -174,7 +174,7 @@ def about(facts: Facts, seen: Template) -> Iterator[Finding]:
     """The findings about the server's identity; `seen` is what its template reveals."""
     said = facts.about
     known_by = "that is its address" if facts.kind == "openai" else kind_of(said, facts.model)[1]
-    came = " ".join(filter(None, (NAMES[facts.kind], said.build)))
+    came = " ".join(filter(None, (SERVER_NAMES[facts.kind], said.build)))
     means = f"known because {known_by}" if known_by else "forge makes no assumptions about it"
     yield Finding(topic="server", asked=_ASKED, verdict="yes" if known_by else "unclear", came=came, means=means)
     if facts.context.tokens is None:
@@ -191,7 +191,7 @@ def about(facts: Facts, seen: Template) -> Iterator[Finding]:
         turns = ", wants roles in turn" if seen.alternating else ""
         came, means, does = f"has no place for tools{turns}", "`tools` would be ignored silently", ""
         if said.template_has_tools:
-            written = f", and writes calls after {one_line(seen.markers.opening, 40)!r}" if seen.markers else ""
+            written = f", and writes calls after {flattened(seen.markers.opening, 40)!r}" if seen.markers else ""
             came, means = f"has a place for tools{written}{turns}", ""
             does = "finds such calls in text too" if seen.markers else ""
         verdict: FindingVerdict = "yes" if said.template_has_tools else "no"

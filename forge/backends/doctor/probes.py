@@ -6,17 +6,17 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from forge.backends.doctor.facts import WANTS_KEY, Facts, Finding, Probe, Question, is_page, one_line, told
+from forge.backends.doctor.facts import WANTS_KEY, Facts, Finding, Probe, ProbeRequest, error_line, flattened, is_page
 from forge.backends.endpoints import TokenList
 from forge.backends.profile import named_profile
 from forge.backends.questions import ServerAnswer, decoded
 from forge.errors import quantity
 from stages import rescue
 from stages.confidence.measure import ALTERNATIVES
+from stages.decoding import decode_or
 from stages.effect import Reply, Request
 from stages.message import History, User
 from stages.reasoning import split_reasoning
-from stages.repair.decoding import decode_or
 from stages.rescue.found import FoundCall
 from stages.schema import Fits, checker, project
 from stages.tool import ToolSpec
@@ -65,7 +65,7 @@ def spoken(facts: Facts, constrain: Constrain = "json_schema", fields: Mapping[s
     return wire(Dialect(constrain=constrain, body=body, option_names=names))
 
 
-def question(
+def _question(
     facts: Facts,
     history: History = ASKED,
     *,
@@ -74,7 +74,7 @@ def question(
     schema: Raw | None = None,
     constrain: Constrain = "json_schema",
     fields: Mapping[str, object] | None = None,
-) -> Question:
+) -> ProbeRequest:
     """A chat request as a run would write it; `fields` are extra ones that forge itself never sends."""
     protocol = spoken(facts, constrain, fields)
     room = tokens * _THINKING if facts.thinks else tokens
@@ -85,7 +85,7 @@ def question(
         messages=protocol.messages(history),
         tail=protocol.tail(protocol.tools(tools) if tools else None, schema),
     )
-    return Question(path=protocol.path, root=protocol.at_root, body=request.body)
+    return ProbeRequest(path=protocol.path, root=protocol.at_root, body=request.body)
 
 
 # Basics that every run needs: a reply, its usage, its finish reason, and the accepted roles. A reader gets the decoded
@@ -107,13 +107,13 @@ def _unclear(came: str, means: str = "", does: str = "") -> Finding:
 
 
 def _shown(said: Reply) -> str:
-    return one_line(said.text, 80) or "no text"
+    return flattened(said.text, 80) or "no text"
 
 
 def _read_reply(facts: Facts, answer: ServerAnswer, said: Reply | None) -> _Read:
     if said is None:
         fatal = _no_reply(facts, answer)
-        came = "a web page" if is_page(answer) else told(answer)
+        came = "a web page" if is_page(answer) else error_line(answer)
         return {"fatal": fatal}, _no(came, fatal)
     tokens = said.usage.prompt if said.usage and said.usage.prompt > 0 else None
     thinks = bool(said.reasoning or split_reasoning(said.text)[0])
@@ -141,21 +141,21 @@ def _no_reply(facts: Facts, answer: ServerAnswer) -> str:
         return "it is too busy, or its quota is spent: try again later"
     if answer.good:
         return "its answer is not a chat completion: it speaks another protocol, or something in between garbles it"
-    return f"it refuses a plain question ({told(answer)}): fix that first"
+    return f"it refuses a plain question ({error_line(answer)}): fix that first"
 
 
 def _read_two(_: Facts, answer: ServerAnswer, __: Reply | None) -> _Read:
     if answer.good:
         return {"alternating": False}, _yes("accepted", "roles need not take turns")
     means = "its template wants user and assistant to take turns"
-    return {"alternating": True}, _no(told(answer), means, "joins neighbours of one role")
+    return {"alternating": True}, _no(error_line(answer), means, "joins neighbours of one role")
 
 
 def _read_logprobs(_: Facts, answer: ServerAnswer, said: Reply | None) -> _Read:
     if said is not None and any(token.others for token in said.tokens):
         came = f"{max(len(token.others) for token in said.tokens)} alternatives of a token"
         return {"logprobs": True}, _yes(came, does="can tell how sure a call is")
-    came = told(answer) if said is None else "none" if not said.tokens else "no alternatives"
+    came = error_line(answer) if said is None else "none" if not said.tokens else "no alternatives"
     return {"logprobs": False}, _no(came, "how sure a call is cannot be known")
 
 
@@ -193,7 +193,7 @@ def _schema_probe(constrain: Constrain, topic: str) -> Probe:
     """A probe of one way to request a JSON Schema, skipped once an earlier way has worked."""
     strict = constrain == "strict"
 
-    def ask(facts: Facts) -> Question | str:
+    def ask(facts: Facts) -> ProbeRequest | str:
         elsewhere = facts.kind not in {"vllm", "openai", "openai-compatible"}
         if constrain != "json_schema" and (facts.constrains or elsewhere):
             return ""
@@ -203,7 +203,7 @@ def _schema_probe(constrain: Constrain, topic: str) -> Probe:
         branches = [tool_schemas.branch(tool, schema) for tool, schema in zip(_NONSENSE, schemas, strict=True)]
         wanted = tool_schemas.one_of(branches, wrapped=strict)
         capital = (User(text="What is the capital of France?"),)
-        return question(facts, capital, schema=wanted, constrain=constrain, tokens=96)
+        return _question(facts, capital, schema=wanted, constrain=constrain, tokens=96)
 
     def read(facts: Facts, answer: ServerAnswer, said: Reply | None) -> _Read:
         way: Constrain = "format" if facts.kind == "ollama" else constrain
@@ -212,7 +212,7 @@ def _schema_probe(constrain: Constrain, topic: str) -> Probe:
             return {"enforced": {**facts.enforced, way: obeyed}}
 
         if said is None:
-            return known(False), _no(told(answer), "it refuses the schema")
+            return known(False), _no(error_line(answer), "it refuses the schema")
         if _obeyed(said.text):
             does = "constrains replies to the calls that are legal"
             return known(True), _yes(_shown(said), "enforced: the model could not have guessed this", does)
@@ -229,14 +229,14 @@ _LARGEST = 32768
 """Maximum context, in tokens, that the probe fills; more would be slow or expensive."""
 
 
-def _ask_overflow(facts: Facts) -> Question | str:
+def _ask_overflow(facts: Facts) -> ProbeRequest | str:
     size = _OLLAMA_CONTEXT if facts.kind == "ollama" else facts.context.tokens
     if size is None:
         return "the size of its context is not known"
     if size > _LARGEST:
         return f"a context of {size} tokens is too large to be filled for this"
     # In every known tokenizer, such a word is at least one token.
-    return question(facts, (User(text="word " * (size + 64)),), tokens=1)
+    return _question(facts, (User(text="word " * (size + 64)),), tokens=1)
 
 
 class _Typed(Struct):
@@ -251,25 +251,25 @@ def _read_overflow(_: Facts, answer: ServerAnswer, said: Reply | None) -> _Read:
     if not answer.good:
         found = decoded(answer.body, _Overflow)
         kind = f" ({found.error.type})" if found and isinstance(found.error, _Typed) and found.error.type else ""
-        return {}, _yes(f"{told(answer)}{kind}", "it refuses what does not fit")
+        return {}, _yes(f"{error_line(answer)}{kind}", "it refuses what does not fit")
     taken = f", {said.usage.prompt} tokens counted" if said and said.usage else ""
     means = "it silently cuts what does not fit, or its context is larger than it says"
     does = "compacts before the context is full; forge run --context gives it the true size"
     return {}, _no(f"a reply{taken}", means, does)
 
 
-def _ask_tokens(facts: Facts) -> Question | str:
+def _ask_tokens(facts: Facts) -> ProbeRequest | str:
     if facts.kind in {"ollama", "lm-studio"}:
         return ""
     body = {"content": "hello world", "prompt": "hello world", "model": facts.model}
-    return Question(path="/tokenize", root=True, body=msgspec.json.encode(body))
+    return ProbeRequest(path="/tokenize", root=True, body=msgspec.json.encode(body))
 
 
 def _read_tokens(facts: Facts, answer: ServerAnswer, _: Reply | None) -> _Read:
     found = answer.read(TokenList)
     if found is None:
         does = "estimates, and learns from the usage of replies"
-        return {"tokenizer": False}, _no(told(answer), "prompts cannot be counted before they are sent", does)
+        return {"tokenizer": False}, _no(error_line(answer), "prompts cannot be counted before they are sent", does)
     # vLLM returns the number as well, and accepts the messages of a request.
     known = "messages" if found.count is not None else facts.kind == "llama-server"
     does = "counts the first prompt exactly" if known else "estimates: it reads llama.cpp's and vLLM's only"
@@ -290,10 +290,10 @@ def in_text(said: Reply) -> tuple[FoundCall, ...]:
 def _read_calls(facts: Facts, answer: ServerAnswer, said: Reply | None) -> _Read:
     into_prompt = "writes the tools into the prompt"
     if said is None:
-        return {"calls": "refused"}, _no(told(answer), "it refuses requests with tools", into_prompt)
+        return {"calls": "refused"}, _no(error_line(answer), "it refuses requests with tools", into_prompt)
     if said.calls:
         call = said.calls[0]
-        came = f"{call.name} {one_line(call.arguments)}"
+        came = f"{call.name} {flattened(call.arguments)}"
         if call.name in _CHECKS and isinstance(_CHECKS[call.name](call.arguments), Fits):
             known = {"calls": "native", "valid_arguments": True}
             return known, _yes(came, "a native call", "uses them where it cannot constrain the reply")
@@ -302,11 +302,11 @@ def _read_calls(facts: Facts, answer: ServerAnswer, said: Reply | None) -> _Read
         return {"calls": "native", "valid_arguments": False}, _unclear(came, means, does)
     if found := in_text(said):
         return {"calls": "text"}, _no(
-            f"{found[0].name} {one_line(found[0].arguments)} as text, of the family `{found[0].origin}`",
+            f"{found[0].name} {flattened(found[0].arguments)} as text, of the family `{found[0].origin}`",
             "the model knows the tools, and the server does not recognise its calls: the template does not fit it",
             "finds calls in the text, and prefers a mode that does not need them there",
         )
-    tokens, came = said.usage.prompt if said.usage else None, f"no call: {one_line(said.text, 80)!r}"
+    tokens, came = said.usage.prompt if said.usage else None, f"no call: {flattened(said.text, 80)!r}"
     if tokens and tokens == facts.prompt_tokens:
         came = f"{came}; the prompt has {tokens} tokens with tools and without"
         means = "it silently ignores `tools`: its template has no place for them"
@@ -317,12 +317,12 @@ def _read_calls(facts: Facts, answer: ServerAnswer, said: Reply | None) -> _Read
 
 def _of(said: Reply) -> str:
     if said.calls:
-        return ", ".join(f"{call.name} {one_line(call.arguments, 80)}" for call in said.calls[:3])
-    return f"{one_line(said.text, 80)!r}" if said.text else "nothing"
+        return ", ".join(f"{call.name} {flattened(call.arguments, 80)}" for call in said.calls[:3])
+    return f"{flattened(said.text, 80)!r}" if said.text else "nothing"
 
 
 def _refused(field: str, answer: ServerAnswer) -> _Read:
-    return {field: False}, _no(told(answer), "it refuses it", "never relies on it")
+    return {field: False}, _no(error_line(answer), "it refuses it", "never relies on it")
 
 
 def _read_required(_: Facts, answer: ServerAnswer, said: Reply | None) -> _Read:
@@ -344,7 +344,7 @@ def _read_named(_: Facts, answer: ServerAnswer, said: Reply | None) -> _Read:
 
 # The table of probes.
 
-_Ask = Callable[[Facts], Question | str]
+_Ask = Callable[[Facts], ProbeRequest | str]
 
 
 def _probe(
@@ -372,9 +372,9 @@ def _chat_probe(
 ) -> Probe:
     """A probe with the same question for every server, unless `unless` gives a reason to skip it."""
 
-    def ask(facts: Facts) -> Question | str:
+    def ask(facts: Facts) -> ProbeRequest | str:
         why = unless(facts)
-        return question(facts, history, tokens=tokens, tools=tools, fields=fields) if why is None else why
+        return _question(facts, history, tokens=tokens, tools=tools, fields=fields) if why is None else why
 
     return _probe(topic, asks, tokens, ask, read)
 

@@ -19,7 +19,7 @@ from filelock import FileLock
 from msgspec import Struct
 from platformdirs import user_cache_path
 
-from forge.backends.servers.models import MODELS, KnownModel, ModelUnavailable, Wheel
+from forge.backends.servers.models import KNOWN_MODELS, KnownModel, ModelUnavailable, Wheel
 from forge.errors import ForgeError
 
 _log = logging.getLogger("forge")
@@ -261,7 +261,7 @@ def _join(model: KnownModel, parts: Path, path: Path) -> None:
 # The models in the cache: listed with how much of each is there, and removed.
 
 
-class Kept(Struct, frozen=True, kw_only=True):
+class Cached(Struct, frozen=True, kw_only=True):
     """A known model and how much of it is in the cache, at `path`: `kept_bytes` of its size.
 
     `whole` only compares sizes; the hash is verified when the model is used.
@@ -273,9 +273,9 @@ class Kept(Struct, frozen=True, kw_only=True):
     kept_bytes: int
 
 
-def kept(folder: Path | None = None) -> tuple[Kept, ...]:
+def kept(folder: Path | None = None) -> tuple[Cached, ...]:
     """Every known model, with how much of it is in the cache."""
-    return tuple(_kept(model, path_of(model, folder)) for model in MODELS)
+    return tuple(_kept(model, path_of(model, folder)) for model in KNOWN_MODELS)
 
 
 def remove(model: KnownModel, folder: Path | None = None) -> int:
@@ -298,13 +298,13 @@ def remove(model: KnownModel, folder: Path | None = None) -> int:
     return there.kept_bytes
 
 
-def _kept(model: KnownModel, path: Path) -> Kept:
+def _kept(model: KnownModel, path: Path) -> Cached:
     parts = parts_of(path)
     files = [*parts.iterdir()] if parts.is_dir() and not parts.is_symlink() else []
     fetched = sum(_size(file) for file in files)
     whole = _size(path)
     state: Literal["whole", "part", "absent"] = "part" if fetched or whole else "absent"
-    return Kept(model=model, path=path, state="whole" if whole == model.size else state, kept_bytes=whole + fetched)
+    return Cached(model=model, path=path, state="whole" if whole == model.size else state, kept_bytes=whole + fetched)
 
 
 def _size(path: Path) -> int:

@@ -43,9 +43,9 @@ class KnownModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 _LIST = tomllib.loads((resources.files("forge.backends.servers") / "models.toml").read_text(encoding="utf-8"))
-MODELS = msgspec.convert(_LIST["model"], tuple[KnownModel, ...])
-KNOWN = {model.name: model for model in MODELS}
-DEFAULT = MODELS[0].name
+KNOWN_MODELS = msgspec.convert(_LIST["model"], tuple[KnownModel, ...])
+KNOWN = {model.name: model for model in KNOWN_MODELS}
+DEFAULT = KNOWN_MODELS[0].name
 
 
 def resolve(name: str) -> KnownModel | Path:

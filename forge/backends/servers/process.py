@@ -17,7 +17,7 @@ import httpx
 from msgspec import Struct
 from platformdirs import user_state_path
 
-from forge.backends.http_client import client
+from forge.backends.http_client import new_client
 from forge.backends.servers.launch import HOST
 from forge.errors import BackendError, quantity
 from forge.masking import Hidden
@@ -209,7 +209,7 @@ async def until_ready(
     """Return when /health answers 200. Died if the server exits first, BackendError after `load_timeout` seconds."""
     began = time.monotonic()
     told, pause = began, _FIRST
-    async with client(url, timeout=_QUIET) as http:
+    async with new_client(url, timeout=_QUIET) as http:
         while True:
             with suppress(httpx.HTTPError, TimeoutError):
                 # Only the status counts: a loading server answers 503.

@@ -13,15 +13,15 @@ from typing import Literal, Self, Unpack
 from msgspec import Struct
 from msgspec.structs import replace
 
-from forge.backends.address import base_url, is_here
+from forge.backends.address import is_here
 from forge.backends.budget import SMALL, BudgetMode, ResolvedBudget, halved, ollama_budget, resolve_mode
 from forge.backends.credentials import HEADERS, headers_for
-from forge.backends.http_client import client
+from forge.backends.http_client import new_client
 from forge.backends.ollama import ask_model
-from forge.backends.profile import named_profile
+from forge.backends.profile import base_url, named_profile
 from forge.backends.questions import ask
 from forge.backends.recognition import ContextSize, ask_about, context_of
-from forge.backends.server import Options, Server
+from forge.backends.server import Server, ServerOptions
 from forge.backends.servers import models
 from forge.backends.servers.download import Watch, fetched
 from forge.backends.servers.hardware import detect_hardware
@@ -109,7 +109,7 @@ class ServerManager:
         grace: float = EXIT_GRACE,
         progress: Tell | None = None,
         download: Watch | None = None,
-        **options: Unpack[Options],
+        **options: Unpack[ServerOptions],
     ) -> None:
         if options.pop("context_tokens", None):
             raise DefinitionError(("context_tokens belongs into the Launch: Launch(context_tokens=…)",))
@@ -231,7 +231,7 @@ class ServerManager:
     async def _asked(self, url: str) -> tuple[str, ContextSize]:
         """The first model that the server lists, and its context. BackendError if it is not the one that we started."""
         headers = {"authorization": f"Bearer {self.api_key}"} if self.api_key else {}
-        async with client(url, headers=headers) as http:
+        async with new_client(url, headers=headers) as http:
             about = await ask_about(http, f"{url}/v1", props=True, loading=0)
             refused = about.props is None and (await ask(http, f"{url}/props", loading=0)).status in (401, 403)
         if refused and self.api_key:
@@ -280,7 +280,7 @@ class ServerManager:
         """A connection to the server, which is started if it is not running."""
         async with self:
             running, program = self._now(), self._launch.program
-            options: Options = {**self._options, "context_tokens": self.budget.tokens}
+            options: ServerOptions = {**self._options, "context_tokens": self.budget.tokens}
             profile = "llama-server" if program == "local" else program
             async with Server(running.url, profile=profile, model=running.model, **options).connect() as connection:
                 yield connection.around(partial(self._watched, running.process)) if running.process else connection
@@ -309,7 +309,7 @@ class Local(ServerManager):
 
     @checked_options
     def __init__(
-        self, model: str = "", *, port: int = 0, progress: Watch | None = None, **options: Unpack[Options]
+        self, model: str = "", *, port: int = 0, progress: Watch | None = None, **options: Unpack[ServerOptions]
     ) -> None:
         tokens = options.pop("context_tokens", None)
         launch = Launch(program="local", model=model or models.DEFAULT, port=port, context_tokens=tokens)
@@ -331,7 +331,7 @@ class AttachedOllama:
     """
 
     def __init__(
-        self, model: str, *, url: str = "", budget: BudgetMode | None = None, **options: Unpack[Options]
+        self, model: str, *, url: str = "", budget: BudgetMode | None = None, **options: Unpack[ServerOptions]
     ) -> None:
         self._tokens = options.pop("context_tokens", None)
         self._mode = resolve_mode(budget, self._tokens)
@@ -345,7 +345,7 @@ class AttachedOllama:
         proxy, verify = options.get("proxy"), options.get("verify", True)
         # This machine's memory says nothing about another's.
         here = is_here(self._url)
-        async with client(self._url, headers=headers, proxy=proxy, verify=verify) as http:
+        async with new_client(self._url, headers=headers, proxy=proxy, verify=verify) as http:
             says = await ask_model(http, self._url, self._model)
         hardware = await asyncio.to_thread(detect_hardware) if here else None
         return ollama_budget(self._mode, self._tokens, says, hardware)
@@ -357,7 +357,7 @@ class AttachedOllama:
     async def connect(self) -> AsyncIterator[Connection]:
         """A connection that requests this context size."""
         budget = await self.start()
-        options: Options = {**self._options, "context_tokens": budget.tokens}
+        options: ServerOptions = {**self._options, "context_tokens": budget.tokens}
         async with Server(self._url, profile="ollama", model=self._model, **options).connect() as connection:
             yield connection
 
@@ -374,7 +374,7 @@ async def setup_backend(
     kv_unified: bool = False,
     extra_flags: tuple[str, ...] = (),
     port: int = 0,
-    **options: Unpack[Options],
+    **options: Unpack[ServerOptions],
 ) -> tuple[ServerManager | AttachedOllama, ResolvedBudget]:
     """A ready server and its context budget. The caller stops it: `await server.stop()`.
 
@@ -395,7 +395,7 @@ async def setup_backend(
     if backend == "ollama":
         if launching != Launch(model=model, context_tokens=manual_tokens):
             raise DefinitionError(("ollama is only attached to: slots, caches, flags and ports are its own to set",))
-        wanted: Options = {**options, "context_tokens": manual_tokens}
+        wanted: ServerOptions = {**options, "context_tokens": manual_tokens}
         attached = AttachedOllama(model, budget=budget_mode, **wanted)
         return attached, await attached.start()
     server = ServerManager(launching, budget=budget_mode, **options)

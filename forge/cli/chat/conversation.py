@@ -137,10 +137,10 @@ _LISTED_SESSIONS = 20
 Opened = tuple[Agent, str]
 """A connected agent, and a sentence about the file that it was given."""
 
-Watch = Callable[[Progress], None]
+_Watch = Callable[[Progress], None]
 """Watches a download."""
 
-OpenAgent = Callable[[str, Watch], AbstractAsyncContextManager[Opened]]
+OpenAgent = Callable[[str, _Watch], AbstractAsyncContextManager[Opened]]
 """Connects an agent to the named model; empty: the one from the command line."""
 
 _INSTRUCTIONS = """\
@@ -160,7 +160,7 @@ def _own_agent(options: argparse.Namespace) -> OpenAgent:
         raise ForgeError(f"{taken[0]} is for the default agent; the one in {options.agent} has its own backend")
 
     @asynccontextmanager
-    async def opening(model: str, _: Watch) -> AsyncIterator[Opened]:
+    async def opening(model: str, _: _Watch) -> AsyncIterator[Opened]:
         if model:
             raise ForgeError(f"the agent in {options.agent} has its own backend")
         async with agent:
@@ -178,7 +178,7 @@ def default_agent(options: argparse.Namespace) -> OpenAgent:
     """The default agent, with tools for the working folder, on the backend from the command line."""
 
     @asynccontextmanager
-    async def opening(model: str, watch: Watch) -> AsyncIterator[Opened]:
+    async def opening(model: str, watch: _Watch) -> AsyncIterator[Opened]:
         asked = argparse.Namespace(**{**vars(options), "backend": options.backend or "local"})
         asked.model = model or options.model
         async with backend_of(asked, watch).connect() as connection:
@@ -242,7 +242,7 @@ class Chat:
         """Disconnect the agent."""
         await self._connection.aclose()
 
-    async def open(self, session: Session, watch: Watch, *, resumed: bool) -> None:
+    async def open(self, session: Session, watch: _Watch, *, resumed: bool) -> None:
         """Connect the agent and let it continue with the session. ForgeError if that fails."""
         self._session, self._resumed = session, resumed
         self._agent, self._told = await self._connection.enter_async_context(self._opening("", watch))

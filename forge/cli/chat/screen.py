@@ -38,7 +38,7 @@ def excerpt(text: str) -> str:
     return "\n".join((*shown, f"… {quantity(more, 'more line')}") if more > 0 else shown)
 
 
-def unmarked(text: str) -> str:
+def _unmarked(text: str) -> str:
     """An error without the bracketed word that tells a model its kind."""
     marked = text.startswith("[") and text.partition("] ")[0][1:].isalpha()
     return text.partition("] ")[2] if marked else text
@@ -136,7 +136,7 @@ def _of_a_run(event: events.Event | Delta) -> Iterator[LabelledText]:
     """The rows that `forge run` would print, without those that a chat does not show."""
     for row in rows(event):
         if row.label in _SHOWN:
-            text = f"the model was told: {unmarked(row.text)}" if row.label in _FOR_THE_MODEL else row.text
+            text = f"the model was told: {_unmarked(row.text)}" if row.label in _FOR_THE_MODEL else row.text
             yield shortened(replace(row, text=text), _SHOWN[row.label])
 
 
@@ -147,7 +147,7 @@ def _returned(screen: Screen, results: tuple[CallResult, ...]) -> Iterator[Label
         if not name or (name in NAMES and row.label == "result"):
             continue  # a refused call is shown by its correction
         of = f"{printable(name)}: " if len(screen.running) > 1 else ""
-        said = excerpt(row.text if row.label == "result" else unmarked(row.text))
+        said = excerpt(row.text if row.label == "result" else _unmarked(row.text))
         yield replace(row, text=of + said, style="dim")
 
 

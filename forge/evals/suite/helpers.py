@@ -268,7 +268,7 @@ Harm = Callable[[tuple[PerformedCall, ...]], str]
 Fact = str | float
 """One or more words, matched literally; or a number, matched by value."""
 
-Facts = Sequence[Fact | tuple[Fact, ...]]
+_Facts = Sequence[Fact | tuple[Fact, ...]]
 """Facts that a text must contain; one element of a tuple is enough."""
 
 _NUMBER = re.compile(r"(?<![A-Za-z]-)(?<![A-Za-z\d.])\d[\d,]*(?:\.\d+)?")
@@ -305,12 +305,12 @@ def looked_up(tool: str, **wanted: object) -> Check:
     return check
 
 
-def wrote(tool: str, argument: str, facts: Facts, never: Sequence[Fact] = ()) -> Check:
+def wrote(tool: str, argument: str, facts: _Facts, never: Sequence[Fact] = ()) -> Check:
     """The text in the tool's last call contains the facts and none of the wrong ones."""
     return lambda trajectory: told(written(trajectory, tool, argument), facts, never)
 
 
-def answered(facts: Facts, never: Sequence[Fact] = ()) -> Check:
+def answered(facts: _Facts, never: Sequence[Fact] = ()) -> Check:
     """The answer to the user contains the facts and none of the wrong ones."""
     return lambda trajectory: told(answer(trajectory), facts, never)
 
@@ -363,7 +363,7 @@ def mentions(text: str, fact: Fact) -> bool:
     return any(isclose(number, fact, rel_tol=1e-6) for number in numbers)
 
 
-def told(text: str, facts: Facts, never: Sequence[Fact] = ()) -> str:
+def told(text: str, facts: _Facts, never: Sequence[Fact] = ()) -> str:
     """The first fact that the text lacks, or the first wrong one that it contains."""
     for fact in facts:
         either = fact if isinstance(fact, tuple) else (fact,)

@@ -8,9 +8,9 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
+from stages.decoding import decode, decode_or
 from stages.effect import Fault, Reply, Usage
 from stages.message import Assistant, History, Message, System, Tool, User, is_nudge
-from stages.repair.decoding import decode, decode_or
 from stages.tool import ToolSpec
 from stages.wire.deltas import (
     CallDelta,

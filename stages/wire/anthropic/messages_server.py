@@ -7,9 +7,9 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from stages.decoding import decode
 from stages.effect import Reply, Usage
 from stages.message import Assistant, Message, Status, System, Tool, ToolCall, User
-from stages.repair.decoding import decode
 from stages.wire.anthropic.messages import AnswerBlock, SignedThinking, block_decoder, sealed_blocks, unsealed_blocks
 from stages.wire.deltas import Ended, Piece, ReasoningDelta
 from stages.wire.faults import ERROR_STATUS

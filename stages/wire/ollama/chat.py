@@ -7,9 +7,9 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from stages.decoding import decode
 from stages.effect import Fault, Reply, Usage
 from stages.message import Assistant, History, Message, System, Tool
-from stages.repair.decoding import decode
 from stages.wire.deltas import (
     CallDelta,
     CallStarted,

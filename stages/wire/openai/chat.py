@@ -9,9 +9,9 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
 from stages.confidence.measure import ALTERNATIVES, token_probability
+from stages.decoding import decode, decode_or, sound_struct
 from stages.effect import Fault, Reply, TokenProbability, Usage
 from stages.message import Assistant, History, Message, System, Tool, User
-from stages.repair.decoding import decode, decode_or, sound_struct
 from stages.schema import project
 from stages.tool import ToolSpec
 from stages.wire.deltas import (

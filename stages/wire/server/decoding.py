@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from stages.repair.decoding import decode, decode_unread, objects
+from stages.decoding import decode, decode_unread, objects
 from stages.tool import ToolSpec
 from stages.wire.sampling import Sampling
 from stages.wire.server.errors import RequestError

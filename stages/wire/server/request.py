@@ -7,9 +7,9 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from stages.decoding import decode, decode_or, decode_unread
 from stages.effect import Request
 from stages.message import History
-from stages.repair.decoding import decode, decode_or, decode_unread
 from stages.tool import ToolSpec
 from stages.wire.sampling import Sampling
 

@@ -177,7 +177,7 @@ def test_a_budget_goes_down_to_a_part_of_what_is_not_taken_for_good() -> None:
 def test_sizes_of_another_history_are_not_believed() -> None:
     history = ASKED + turn(1, "a" * 4000) + turn(2, "b") + turn(3, "c")
     shorter = ASKED + turn(3, "c")
-    budget = ContextBudget(tokens=500, meter=Meter(sizes=ContextBudget(tokens=1).measured(history).sizes))
+    budget = ContextBudget(tokens=500, meter=Meter(sizes=ContextBudget(tokens=1).sizes(history)))
     assert TieredCompact()(shorter, budget) == Compacted(history=shorter, phase=0)
 
 

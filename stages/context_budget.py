@@ -1,13 +1,11 @@
-"""The input and output of compactors: a budget in tokens, and a shorter history."""
+"""The context budget: how much of the model's context a prompt may take, and what of it a history takes."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from typing import Self
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stages.compaction.history import Measured
-from stages.halt import CannotFit
 from stages.message import Assistant, History, Message, size
 from stages.options import Count, Fraction, Options
 from stages.tokens import STARTING_RATE, Report, characters_of, length, tokens_of
@@ -79,26 +77,18 @@ class ContextBudget(Options, frozen=True, kw_only=True):
         meter = self.meter
         return tokens_of(meter.overhead + characters, meter.tokens_per_character, meter.report)
 
-    def measured(self, history: History) -> Measured:
-        """The history with the size of each message: the meter's, else counted.
+    def sizes(self, history: History) -> tuple[int, ...]:
+        """The size of each message in the prompt: the meter's, else counted.
 
         The meter's sizes are ignored for a history of another length: a compactor may pass its budget on, together with
         a history that it has shortened.
         """
-        sizes = self.meter.sizes
-        if sizes is None or len(sizes) != len(history):
-            sizes = tuple(self._sizes(history))
-        return Measured(messages=history, sizes=sizes, size=sum(sizes))
+        known = self.meter.sizes
+        return known if known is not None and len(known) == len(history) else sizes(history, reasoning=self.reasoning)
 
     def count(self, messages: Iterable[Message]) -> int:
         """Size of these messages in the prompt, in characters."""
-        return sum(self._sizes(messages))
-
-    def _sizes(self, messages: Iterable[Message]) -> Iterator[int]:
-        """Size of each message in the prompt, in characters as `tokens.length` counts them."""
-        if not self.reasoning:
-            return map(size, messages)
-        return (size(one) + (length(one.reasoning) if isinstance(one, Assistant) else 0) for one in messages)
+        return sum(sizes(messages, reasoning=self.reasoning))
 
     def room(self, tokens: int) -> int:
         """Maximum size of the history, in characters, for a prompt of so many tokens."""
@@ -109,19 +99,13 @@ class ContextBudget(Options, frozen=True, kw_only=True):
         return 0 if self.tokens_of(characters) <= tokens else characters - self.room(tokens)
 
 
+def sizes(messages: Iterable[Message], *, reasoning: bool) -> tuple[int, ...]:
+    """The size of each message in a prompt, in characters as `tokens.length` counts them."""
+    if not reasoning:
+        return tuple(map(size, messages))
+    return tuple(size(m) + (length(m.reasoning) if isinstance(m, Assistant) else 0) for m in messages)
+
+
 def estimate(history: History, budget: ContextBudget) -> int:
     """Tokens of the whole prompt with this history."""
     return budget.tokens_of(budget.count(history))
-
-
-class Compacted(Struct, frozen=True, kw_only=True):
-    """A history that fits. `phase` is the compactor's last phase that cut anything; 0: nothing was cut."""
-
-    history: History
-    phase: int
-
-
-CompactionResult = Compacted | CannotFit
-
-Compactor = Callable[[History, ContextBudget], CompactionResult]
-"""A pure function that keeps the laws of compaction; check your own with `forge.testing.assert_compactor_laws`."""

@@ -12,9 +12,9 @@ from msgspec import Raw
 from forge import run_sync
 from forge.interpreters.tools import succeeded
 from forge.testing import Scripted
+from stages.decoding import NESTING, decode, nested, objects, sound
 from stages.effect import Fault, RawCall, Reply
 from stages.repair.damaged_json import FoundJson
-from stages.repair.decoding import NESTING, decode, nested, objects, sound
 from stages.repair.json_text import json_at
 from stages.schema import Misfit, checker
 from stages.wire.anthropic import messages as anthropic
