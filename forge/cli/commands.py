@@ -29,17 +29,18 @@ _KEY = "environment variable with the server's key"
 _JOURNAL = "journal file to record the run in (default: a new file in the state folder)"
 
 
-def add_backend(parser: argparse.ArgumentParser, *, default: str = "") -> None:
-    """Options for the backend; required unless `default` says what is used without it."""
+def add_backend(parser: Parser, *, default: str = "", sampling: bool = True) -> None:
+    """Options for the backend and how it is asked; it is required unless `default` says what is used without it."""
     parser.add_argument(
         "--backend",
         required=not default,
         help=_BACKEND + (f" (default: {default})" if default else ""),
     )
     parser.add_argument("--profile", help=_PROFILE)
+    add_model(parser, sampling=sampling)
 
 
-def add_model(parser: argparse.ArgumentParser, *, sampling: bool = True) -> None:
+def add_model(parser: Parser, *, sampling: bool = True) -> None:
     """Options for the model and how it is asked; without `sampling`, each request brings its own sampling options."""
     add = parser.add_argument
     add("--model", default="", help=_MODEL)
@@ -166,7 +167,6 @@ def _fill_run(parser: Parser) -> None:
     _values(parser)
     parser.set_defaults(command="forge.cli.run:run_workflow")
     add_backend(parser)
-    add_model(parser)
     add = parser.add_argument
     add("--journal", type=Path, help=_JOURNAL)
     add(
@@ -186,7 +186,6 @@ def _fill_resume(parser: Parser) -> None:
     parser.add_argument("journal", type=Path, help="journal of the run")
     parser.set_defaults(command="forge.cli.run:resume_workflow")
     add_backend(parser)
-    add_model(parser)
 
 
 def _fill_chat(parser: Parser) -> None:
@@ -194,12 +193,17 @@ def _fill_chat(parser: Parser) -> None:
     add("agent", nargs="?", help="your own agent: FILE.py:NAME, or FILE.py if it defines only one")
     add("--resume", nargs="?", const="", metavar="NAME", help="resume the last conversation in this folder, or NAME")
     add("--sessions", action="store_true", help="list the conversations in this folder and exit")
+    parser.set_defaults(command="forge.cli.chat.conversation:run_chat")
+    add_default_agent(parser)
+    _add_telemetry(parser)
+
+
+def add_default_agent(parser: Parser) -> None:
+    """Options of the agent that `forge chat` makes; your own agent has its own."""
+    add = parser.add_argument
     add("--no-tools", dest="tools", action="store_false", help="chat without tools for the files in this folder")
     add("--no-agents-md", dest="agents_md", action="store_false", help="do not read AGENTS.md in this folder")
-    parser.set_defaults(command="forge.cli.chat.conversation:run_chat")
     add_backend(parser, default="local")
-    add_model(parser)
-    _add_telemetry(parser)
 
 
 def _fill_agent(parser: Parser) -> None:
@@ -216,7 +220,6 @@ def fill_agent_run(parser: Parser) -> None:
     add("--resume", type=Path, metavar="JOURNAL", help="resume the interrupted run in this journal")
     parser.set_defaults(command="forge.cli.headless:run_headless")
     add_backend(parser, default="from the task file or its agent")
-    add_model(parser)
 
 
 def _fill_doctor(parser: Parser) -> None:
@@ -266,8 +269,7 @@ def _fill_ablate(parser: Parser) -> None:
 def _fill_proxy(parser: Parser) -> None:
     from forge.proxy.options import ProxyOptions  # noqa: PLC0415 - only this command needs the proxy
 
-    add_backend(parser, default="http://127.0.0.1:8080")
-    add_model(parser, sampling=False)
+    add_backend(parser, default="http://127.0.0.1:8080", sampling=False)
     parser.set_defaults(command="forge.cli.proxy:run_proxy", backend="http://127.0.0.1:8080")
     parser.add_argument(
         "--backend-api-key-env",
@@ -286,7 +288,6 @@ def _fill_serve(parser: Parser) -> None:
     _add_database(parser)
     _working(parser)
     add_backend(parser, default=_OWN)
-    add_model(parser)
     _add_options(parser, ServeOptions)
     _add_telemetry(parser)
     parser.set_defaults(command="forge.cli.serve:run_serve")
@@ -320,7 +321,6 @@ def _fill_mcp(parser: Parser) -> None:
     _values(parser)
     parser.set_defaults(command="forge.cli.mcp:run_mcp")
     add_backend(parser, default="that of the served agent")
-    add_model(parser)
 
 
 def _fill_eval(parser: Parser) -> None:
@@ -466,7 +466,6 @@ def _durable_verbs(verbs: _Verbs) -> None:
     _working(work)
     work.add_argument("--until-idle", action="store_true", help="exit when no run is queued or running")
     add_backend(work, default=_OWN)
-    add_model(work)
 
     start = _verb(verbs, "start", "start a durable run and print its id", _START)
     _workflow(start)

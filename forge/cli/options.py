@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,6 +13,8 @@ from forge.backends import Backend, named
 from forge.backends.address import AsNamed
 from forge.backends.servers.download import Progress
 from forge.backends.servers.process import Loading
+from forge.cli.commands import add_backend
+from forge.cli.parser import Parser
 from forge.door.options import flags
 from forge.errors import ForgeError
 from forge.journal.redaction import Redact
@@ -56,9 +59,16 @@ def backend_for(
         return backend_of(options, progress)
     if any(isinstance(one, Workflow) for one in served):
         raise ForgeError("a workflow has no backend of its own; give --backend")
-    if given := [f"--{name}" for name in ("model", "profile") if getattr(options, name)]:
-        raise ForgeError(f"{given[0]} needs --backend; without it, the agent uses its own backend")
+    refuse_in_vain(options, add_backend, "without --backend, an agent uses its own backend")
     return None
+
+
+def refuse_in_vain(options: argparse.Namespace, add: Callable[[Parser], None], why: str) -> None:
+    """ForgeError if any of the options that `add` adds to a parser is given, because an agent would ignore it."""
+    parser = Parser()
+    add(parser)
+    if words := parser.words(options):
+        raise ForgeError(f"{why}; leave out {shlex.join(words)}")
 
 
 def made(kind: Callable[..., _T], /, prefix: str = "", **given: object) -> _T:
