@@ -7,7 +7,7 @@ from forge import backends
 from forge.backends.address import is_address
 from forge.backends.profile import names
 from forge.backends.server import Options, Server
-from forge.connection import Backend
+from forge.connection import TIMEOUT, Backend
 from forge.errors import ForgeError
 from stages.options import nearest
 
@@ -57,7 +57,7 @@ def named(
                 api_key=options.get("api_key", ""),
                 sampling=options.get("sampling"),
                 context_tokens=options.get("context_tokens"),
-                timeout=options.get("timeout", 600.0),
+                timeout=options.get("timeout", TIMEOUT),
                 retry=options.get("retry"),
             )
         return Server(profile=name, model=rest or model, **options)

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
+
 from forge.agent.agent import Agent
 from forge.backends import Backend, named
 from forge.backends.address import AsNamed
@@ -21,8 +23,6 @@ from forge.journal.redaction import Redact
 from forge.workflow.workflow import Workflow
 from stages.options import OptionError, Options
 from stages.wire.sampling import Sampling
-
-_T = TypeVar("_T")
 
 
 def backend_of(options: argparse.Namespace, progress: Callable[[Progress], None]) -> Backend:
@@ -44,7 +44,7 @@ def backend_of(options: argparse.Namespace, progress: Callable[[Progress], None]
         context_tokens=options.context,
         sampling=sampling_of(options.temperature, options.max_tokens, options.seed),
         model_sampling=options.model_sampling,
-        api_key=key_of(options.backend_key_env),
+        api_key=key_of(options.api_key_env),
         timeout=options.timeout,
         probe=options.probe,
     )
@@ -71,15 +71,6 @@ def refuse_in_vain(options: argparse.Namespace, add: Callable[[Parser], None], w
         raise ForgeError(f"{why}; leave out {shlex.join(words)}")
 
 
-def made(kind: Callable[..., _T], /, prefix: str = "", **given: object) -> _T:
-    """Options of that kind with these values. ForgeError with all mistakes, each with the prefix."""
-    try:
-        return kind(**given)
-    except OptionError as error:
-        of = f"{getattr(kind, '__name__', '')}: "
-        raise ForgeError("; ".join(prefix + problem.removeprefix(of) for problem in error.problems)) from None
-
-
 _O = TypeVar("_O", bound=Options)
 
 
@@ -94,13 +85,17 @@ def options_of(kind: type[_O], given: argparse.Namespace) -> _O:
             value = tuple(value)
         if value is not None:
             values[option.name] = value * flag.unit if flag.unit > 1 else value
-    return made(kind, **values)
+    try:
+        return kind(**values)
+    except OptionError as error:
+        of = f"{kind.__name__}: "
+        raise ForgeError("; ".join(problem.removeprefix(of) for problem in error.problems)) from None
 
 
 def sampling_of(temperature: float | None, max_tokens: int | None, seed: int | None = None) -> Sampling:
-    """The sampling options of a command line. ForgeError for invalid ones."""
+    """The sampling options of a command line."""
     given = {"temperature": temperature, "seed": seed, "max_tokens": max_tokens}
-    return made(Sampling, "--", **{name: value for name, value in given.items() if value is not None})
+    return msgspec.convert({name: value for name, value in given.items() if value is not None}, Sampling)
 
 
 def key_of(variable: str | None) -> str:
