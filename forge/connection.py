@@ -17,6 +17,9 @@ from stages.wire.sampling import Sampling
 from stages.wire.target import Mode
 from stages.wire.wires import OPENAI, Dialect
 
+TIMEOUT = 300.0
+"""Default maximum seconds without a byte from a server."""
+
 
 class Setup(Struct, frozen=True, kw_only=True):
     """What is known of a backend, without its address and key. Journals store it, so a replay needs no backend."""
@@ -68,7 +71,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     """Maximum tokens of context that a request can ask for; 0 if the size is fixed."""
     hidden: Hidden = NOTHING
     """Secrets to mask in the server's answers."""
-    timeout: float = 300.0
+    timeout: float = TIMEOUT
     """Maximum seconds without a byte."""
     total: float | None = None
     """Maximum seconds in all."""

@@ -305,8 +305,13 @@ def _is_list(value: object) -> TypeGuard[Collection[object]]:
     return isinstance(value, Collection) and not isinstance(value, str | bytes | Mapping)
 
 
+def choices_of(hint: Hint) -> tuple[object, ...]:
+    """The values that the annotation names."""
+    return tuple(one for kind in _kinds(hint) if get_origin(kind) is Literal for one in get_args(kind))
+
+
 def _words(hint: Hint) -> str:
-    choices = [one for kind in _kinds(hint) if get_origin(kind) is Literal for one in get_args(kind)]
+    choices = choices_of(hint)
     others = [_word(kind) for kind in _kinds(hint) if get_origin(kind) is not Literal and kind is not UnsetType]
     *first, last = dict.fromkeys(([f"one of {', '.join(map(str, choices))}"] if choices else []) + others)
     return f"{', '.join(first)} or {last}" if first else last

@@ -11,10 +11,11 @@ from forge.backends.endpoints import AnthropicModel
 from forge.backends.http_client import forward_proxy, sender, trust
 from forge.backends.profile import check_sampling, named_profile
 from forge.backends.questions import Tokenizer, ask
-from forge.connection import Connection, Endpoint, Setup
+from forge.connection import TIMEOUT, Connection, Endpoint, Setup
 from forge.errors import BackendError, ForgeError, checked_options
 from forge.interpreters.anthropic_sdk import ThroughSdk, sdk_client
 from forge.masking import MINIMUM_IN_REPLIES, Hidden
+from stages.options import Seconds, Tokens
 from stages.retry import RetryPolicy
 from stages.wire.sampling import Sampling
 from stages.wire.wires import wire
@@ -40,8 +41,8 @@ class Anthropic:
         client: "AsyncAnthropic | None" = None,
         base_url: str = "",
         sampling: Sampling | None = None,
-        context_tokens: int | None = None,
-        timeout: float = 600.0,
+        context_tokens: Tokens | None = None,
+        timeout: Seconds = TIMEOUT,
         retry: RetryPolicy | None = None,
     ) -> None:
         if not model:

@@ -24,7 +24,7 @@ from forge.backends.profile import (
 )
 from forge.backends.questions import Counting, Tokenizer
 from forge.backends.recognition import About, addressed, ask_about, context_of, kind_of
-from forge.connection import Connection, Endpoint, Setup
+from forge.connection import TIMEOUT, Connection, Endpoint, Setup
 from forge.errors import ForgeError, checked_options
 from forge.interpreters.http import TOTAL
 from stages.options import Seconds, Tokens
@@ -107,7 +107,7 @@ class Server:
         self._hidden, self._keys = secrets(self._headers, known), keys(self._headers, known.key_header)
         self._sampling = options.get("sampling") or Sampling()
         check_sampling(self._sampling, known)
-        self._timeout, self._total = options.get("timeout", 300.0), options.get("total_timeout", TOTAL)
+        self._timeout, self._total = options.get("timeout", TIMEOUT), options.get("total_timeout", TOTAL)
         self._proxy, self._verify = options.get("proxy"), options.get("verify", True)
 
     def __repr__(self) -> str:

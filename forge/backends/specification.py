@@ -8,7 +8,7 @@ from forge.backends.anthropic import Anthropic
 from forge.backends.profile import names
 from forge.backends.server import Server, ServerOptions
 from forge.backends.servers.launch import Launch, startable
-from forge.connection import Backend
+from forge.connection import TIMEOUT, Backend
 from forge.errors import ForgeError
 from stages.options import nearest
 
@@ -60,7 +60,7 @@ def named(
                 api_key=options.get("api_key", ""),
                 sampling=options.get("sampling"),
                 context_tokens=options.get("context_tokens"),
-                timeout=options.get("timeout", 600.0),
+                timeout=options.get("timeout", TIMEOUT),
                 retry=options.get("retry"),
             )
         return Server(profile=name, model=rest or model, **options)

@@ -7,15 +7,18 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeAlias, get_args
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
-from msgspec import Struct
+import msgspec
+from msgspec import Meta, Struct
 
 from forge._installation import VERSION
 from forge.cli.parser import Parser
-from forge.door.options import ACCESS, flags
-from stages.options import Options
-from stages.wire.sampling import DEFAULT_MAX_TOKENS
+from forge.connection import TIMEOUT
+from forge.door.options import ACCESS, Flag, flags
+from stages.options import AtLeastOne, Hint, Options, Tokens, choices_of, wrong_options
+from stages.wire.sampling import DEFAULT_MAX_TOKENS, Temperature
+from stages.wire.target import Mode
 
 # Options shared by several commands: the backend, its model, the workflow.
 
@@ -28,46 +31,48 @@ _PROFILE = "server profile: a name or a TOML file"
 _KEY = "environment variable with the server's key"
 _JOURNAL = "journal file to record the run in (default: a new file in the state folder)"
 
+BackendName: TypeAlias = Annotated[str, Flag(_BACKEND)]
+ModelName: TypeAlias = Annotated[str, Flag(_MODEL)]
+ProfileName: TypeAlias = Annotated[str, Flag(_PROFILE)]
+MaxTokens: TypeAlias = Annotated[Tokens, Flag("maximum tokens per reply (default: %(default)s)")]
+KeyVariable: TypeAlias = Annotated[str | None, Flag(_KEY, "NAME")]
+Timeout: TypeAlias = Annotated[float, Meta(gt=0, lt=86400)]
+_MODE = Flag("how tool calls are requested (default: what the server supports)")
+_TEMPERATURE = Flag("sampling temperature (default: 0.1; hosted and known reasoning models use their own)")
+_CONTEXT = Flag("context size in tokens (default: as the server reports; local: 4096)")
+_TIMEOUT = Flag("seconds without a byte from the server (default: %(default)g)")
+_RECOMMENDED = Flag("use the sampling options recommended by the model's authors, if known")
 
-def add_backend(parser: argparse.ArgumentParser, *, default: str = "") -> None:
-    """Options for the backend; required unless `default` says what is used without it."""
+
+class ModelFlags(Options, frozen=True, kw_only=True):
+    """The model and how its server is asked, on the command line; `forge.cli.options.backend_of` reads them."""
+
+    model: ModelName = ""
+    mode: Annotated[Literal["auto"] | Mode, _MODE] = "auto"
+    probe: Annotated[bool, Flag("do not probe an unknown server for what it supports")] = True
+    temperature: Annotated[Temperature | None, _TEMPERATURE] = None
+    context: Annotated[Tokens | None, _CONTEXT] = None
+    timeout: Annotated[Timeout, _TIMEOUT] = TIMEOUT
+
+
+class SamplingFlags(ModelFlags, frozen=True, kw_only=True):
+    """Besides, how replies are sampled; the clients of a proxy say that in each request."""
+
+    model_sampling: Annotated[bool, _RECOMMENDED] = False
+    seed: Annotated[int | None, Flag("sampling seed, for reproducible runs")] = None
+    max_tokens: MaxTokens = DEFAULT_MAX_TOKENS
+    api_key_env: KeyVariable = None
+
+
+def add_backend(parser: Parser, *, default: str = "", kind: type[ModelFlags] = SamplingFlags) -> None:
+    """Options for the backend and how it is asked; it is required unless `default` says what is used without it."""
     parser.add_argument(
         "--backend",
         required=not default,
         help=_BACKEND + (f" (default: {default})" if default else ""),
     )
     parser.add_argument("--profile", help=_PROFILE)
-
-
-def add_model(parser: argparse.ArgumentParser, *, sampling: bool = True) -> None:
-    """Options for the model and how it is asked; without `sampling`, each request brings its own sampling options."""
-    add = parser.add_argument
-    add("--model", default="", help=_MODEL)
-    add(
-        "--mode",
-        choices=("auto", "native", "prompted", "constrained"),
-        default="auto",
-        help="how tool calls are requested (default: what the server supports)",
-    )
-    add("--no-probe", dest="probe", action="store_false", help="do not probe an unknown server for what it supports")
-    add(
-        "--temperature",
-        type=float,
-        help="sampling temperature (default: 0.1; hosted and known reasoning models use their own)",
-    )
-    add("--context", type=_count, help="context size in tokens (default: as the server reports; local: 4096)")
-    add("--timeout", type=_seconds, default=300.0, help="seconds without a byte from the server (default: %(default)g)")
-    if not sampling:
-        parser.set_defaults(model_sampling=False, seed=None, max_tokens=None)
-        return
-    add(
-        "--model-sampling",
-        action="store_true",
-        help="use the sampling options recommended by the model's authors, if known",
-    )
-    add("--seed", type=int, help="sampling seed, for reproducible runs")
-    add("--max-tokens", type=_count, default=DEFAULT_MAX_TOKENS, help="maximum tokens per reply (default: %(default)s)")
-    add("--api-key-env", dest="backend_key_env", metavar="NAME", help=_KEY)
+    _add_options(parser, kind)
 
 
 def _workflow(parser: Parser) -> None:
@@ -98,55 +103,45 @@ def _of_journal(parser: Parser) -> None:
     parser.add_argument("file", metavar="FILE", help="journal written by forge run")
 
 
-def _add_options(parser: Parser, kind: type[Options]) -> None:
-    """The flags of a group of options, with its defaults."""
+def _add_options(parser: Parser, kind: type[Struct], title: str = "") -> None:
+    """The flags of a group of options, with its defaults unless the parser leaves out what is not given.
+
+    `title`: of the flags without a group of their own.
+    """
     group = cache(parser.add_argument_group)
     for option, flag in sorted(flags(kind), key=lambda pair: pair[1].group == ACCESS):
         value, default = get_args(option.type)[0], option.default
-        told: dict[str, Any] = {"dest": option.name, "help": flag.help, "default": default}
+        told: dict[str, Any] = {"dest": option.name}
         if value is bool:
             told["action"] = "store_false" if default else "store_true"
         elif default == ():
-            told |= {"action": "append", "default": [], "metavar": flag.metavar}
+            told |= {"action": "append", "metavar": flag.metavar}
+            default = []
         else:
             is_path = Path in get_args(value)
-            read = Path if is_path else _number(value) if value in (int, float) else str
-            own = None if is_path or flag.variable else default // flag.unit if flag.unit > 1 else default
-            told |= {"type": read, "default": own, "metavar": flag.metavar}
-        group(flag.group).add_argument(flag.name, **told)
+            read = Path if is_path else _reader(option.type)
+            told |= {"choices": found} if (found := choices_of(value)) else {"type": read, "metavar": flag.metavar}
+            default = None if is_path or flag.variable else default // flag.unit if flag.unit > 1 else default
+        if parser.argument_default is None:
+            told["default"] = default
+        add = group(flag.group or title).add_argument if flag.group or title else parser.add_argument
+        add(*flag.name.split(), help=flag.help % {"default": default}, **told)
 
 
-def _number(kind: type[int] | type[float]) -> Callable[[str], float]:
-    """A reader of arguments that are numbers of this kind; their bounds are the option's."""
+def _reader(hint: Hint) -> Callable[[str], object]:
+    """A reader of arguments of that type; ArgumentTypeError for others, and for numbers out of its bounds."""
 
-    def read(text: str) -> float:
+    def read(text: str) -> object:
         try:
-            return kind(text)
-        except ValueError:
-            what = "an integer" if kind is int else "a number"
-            raise argparse.ArgumentTypeError(f"{text} is not {what}") from None
+            return msgspec.convert(text, hint, strict=False)
+        except msgspec.ValidationError:
+            (wrong,) = wrong_options({"it": text}, {"it": hint})["it"]
+            raise argparse.ArgumentTypeError(wrong.removesuffix(" or None")) from None
 
     return read
 
 
-def _seconds(text: str) -> float:
-    """The argument as seconds: more than 0, less than a day."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < 86400:
-        raise argparse.ArgumentTypeError(
-            f"{text} is not a valid number of seconds; it must be more than 0 and less than a day"
-        )
-    return number
-
-
-def _count(text: str) -> int:
-    """The argument as an integer of at least 1."""
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text} is not a valid count; it must be an integer of at least 1")
-    return int(text)
+_COUNT = _reader(AtLeastOne)
 
 
 # The arguments of each command.
@@ -156,7 +151,7 @@ def _fill_demo(parser: Parser) -> None:
     parser.add_argument("--order", metavar="NUMBER", help="order to report on: A-17, B-42, … (default: random)")
     parser.add_argument("--message", help="send this request instead")
     parser.set_defaults(command="forge.cli.run:run_demo", backend="local", profile=None)
-    add_model(parser)
+    _add_options(parser, SamplingFlags)
     parser.add_argument("--journal", type=Path, help=_JOURNAL)
 
 
@@ -166,7 +161,6 @@ def _fill_run(parser: Parser) -> None:
     _values(parser)
     parser.set_defaults(command="forge.cli.run:run_workflow")
     add_backend(parser)
-    add_model(parser)
     add = parser.add_argument
     add("--journal", type=Path, help=_JOURNAL)
     add(
@@ -186,7 +180,6 @@ def _fill_resume(parser: Parser) -> None:
     parser.add_argument("journal", type=Path, help="journal of the run")
     parser.set_defaults(command="forge.cli.run:resume_workflow")
     add_backend(parser)
-    add_model(parser)
 
 
 def _fill_chat(parser: Parser) -> None:
@@ -194,12 +187,17 @@ def _fill_chat(parser: Parser) -> None:
     add("agent", nargs="?", help="your own agent: FILE.py:NAME, or FILE.py if it defines only one")
     add("--resume", nargs="?", const="", metavar="NAME", help="resume the last conversation in this folder, or NAME")
     add("--sessions", action="store_true", help="list the conversations in this folder and exit")
+    parser.set_defaults(command="forge.cli.chat.conversation:run_chat")
+    add_default_agent(parser)
+    _add_telemetry(parser)
+
+
+def add_default_agent(parser: Parser) -> None:
+    """Options of the agent that `forge chat` makes; your own agent has its own."""
+    add = parser.add_argument
     add("--no-tools", dest="tools", action="store_false", help="chat without tools for the files in this folder")
     add("--no-agents-md", dest="agents_md", action="store_false", help="do not read AGENTS.md in this folder")
-    parser.set_defaults(command="forge.cli.chat.conversation:run_chat")
     add_backend(parser, default="local")
-    add_model(parser)
-    _add_telemetry(parser)
 
 
 def _fill_agent(parser: Parser) -> None:
@@ -216,7 +214,6 @@ def fill_agent_run(parser: Parser) -> None:
     add("--resume", type=Path, metavar="JOURNAL", help="resume the interrupted run in this journal")
     parser.set_defaults(command="forge.cli.headless:run_headless")
     add_backend(parser, default="from the task file or its agent")
-    add_model(parser)
 
 
 def _fill_doctor(parser: Parser) -> None:
@@ -224,7 +221,7 @@ def _fill_doctor(parser: Parser) -> None:
     add("url", help="server address, such as http://127.0.0.1:8080")
     add("--model", default="", help="model to examine (default: the first one that the server lists)")
     add("--api-key-env", metavar="NAME", help=_KEY)
-    add("--timeout", type=_seconds, default=60.0, help="maximum seconds per answer (default: %(default)g)")
+    add("--timeout", type=_reader(Timeout), default=60.0, help="maximum seconds per answer (default: %(default)g)")
     add("--write", type=Path, metavar="FILE", help="also write the profile to this TOML file")
     add("--json", action="store_true", help="print the findings as JSON and progress to standard error")
     parser.set_defaults(command="forge.cli.doctor:run_doctor")
@@ -238,7 +235,7 @@ def _fill_replay(parser: Parser) -> None:
         metavar="FILE.py:NAME",
         help="workflow to replay with (demo: that of forge demo)",
     )
-    add("--to", type=int, metavar="N", help="stop at state N and show it in full")
+    add("--to", type=_reader(int), metavar="N", help="stop at state N and show it in full")
     add("--html", type=Path, metavar="OUT", help="write the run's timeline as an HTML page")
     parser.set_defaults(command="forge.cli.replay:run_replay")
 
@@ -266,16 +263,16 @@ def _fill_ablate(parser: Parser) -> None:
 def _fill_proxy(parser: Parser) -> None:
     from forge.proxy.options import ProxyOptions  # noqa: PLC0415 - only this command needs the proxy
 
-    add_backend(parser, default="http://127.0.0.1:8080")
-    add_model(parser, sampling=False)
+    add_backend(parser, default="http://127.0.0.1:8080", kind=ModelFlags)
     parser.set_defaults(command="forge.cli.proxy:run_proxy", backend="http://127.0.0.1:8080")
+    parser.set_defaults(model_sampling=False, seed=None, max_tokens=None)  # each request brings its own
     parser.add_argument(
         "--backend-api-key-env",
-        dest="backend_key_env",
+        dest="api_key_env",
         metavar="NAME",
         help="environment variable with the backend's key (default: forward the client's)",
     )
-    _add_options(parser, ProxyOptions)
+    _add_options(parser, ProxyOptions, "request handling")
     _add_telemetry(parser)
 
 
@@ -286,7 +283,6 @@ def _fill_serve(parser: Parser) -> None:
     _add_database(parser)
     _working(parser)
     add_backend(parser, default=_OWN)
-    add_model(parser)
     _add_options(parser, ServeOptions)
     _add_telemetry(parser)
     parser.set_defaults(command="forge.cli.serve:run_serve")
@@ -320,7 +316,6 @@ def _fill_mcp(parser: Parser) -> None:
     _values(parser)
     parser.set_defaults(command="forge.cli.mcp:run_mcp")
     add_backend(parser, default="that of the served agent")
-    add_model(parser)
 
 
 def _fill_eval(parser: Parser) -> None:
@@ -337,21 +332,11 @@ def _fill_eval(parser: Parser) -> None:
 def _fill_eval_run(parser: Parser) -> None:
     # Options that are not given are left out of the namespace: a file may set them, and `EvalOptions` has defaults.
     parser.argument_default = argparse.SUPPRESS
+    from forge.cli.eval_run import EvalOptions, ModelOptions  # noqa: PLC0415 - only this command needs the evals
+
     _scenarios(parser)
+    _add_options(parser, ModelOptions)
     add = parser.add_argument
-    add("--backend", help=_BACKEND)
-    add("--model", help=_MODEL)
-    add("--profile", help=_PROFILE)
-    add(
-        "--temperature",
-        type=float,
-        help="sampling temperature (default: as recommended for the model, otherwise 0.1)",
-    )
-    add("--max-tokens", type=_count, help="maximum tokens per reply (default: 512)")
-    add("--api-key-env", metavar="NAME", help=_KEY)
-    add("--slots", type=_count, metavar="N", help="slots of a server started by forge (default: 1)")
-    add("--chat-template", metavar="FILE", help="chat template, for llama-server:FILE")
-    add("--context", type=_count, metavar="TOKENS", help="context size of a server that does not report it")
     add("--mode", type=_names, metavar="MODE,…", help="modes to compare: auto (default), native, prompted, constrained")
     add(
         "--ablation",
@@ -373,11 +358,7 @@ def _fill_eval_run(parser: Parser) -> None:
         metavar="NAME,…",
         help="run only the configurations with these names: 'plain,forge auto bare'",
     )
-    add("--runs", type=_count, metavar="N", help="seeds for each scenario (default: 5)")
-    add("--seed", type=int, metavar="FIRST", help="first seed (default: 1)")
-    add("-o", "--output", metavar="FILE", help="results file (default: results.jsonl)")
-    add("--timeout", type=_seconds, help="maximum seconds per run (default: 300)")
-    add("--parallel", type=_count, metavar="N", help="maximum concurrent runs (default: the server's slots)")
+    _add_options(parser, EvalOptions)
     add(
         "--config",
         type=Path,
@@ -455,7 +436,7 @@ def _fill_runs(parser: Parser) -> None:
     journals.add_argument("folder", nargs="?", type=Path, help="folder with journals (default: forge's state folder)")
     last = "number of journals to show (default: 10)"
     for one in (parser, journals):  # without defaults, so that `forge runs --json journals` works too
-        one.add_argument("--last", type=_count, default=argparse.SUPPRESS, metavar="N", help=last)
+        one.add_argument("--last", type=_COUNT, default=argparse.SUPPRESS, metavar="N", help=last)
         one.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print the journals as JSON")
     _durable_verbs(verbs)
 
@@ -466,7 +447,6 @@ def _durable_verbs(verbs: _Verbs) -> None:
     _working(work)
     work.add_argument("--until-idle", action="store_true", help="exit when no run is queued or running")
     add_backend(work, default=_OWN)
-    add_model(work)
 
     start = _verb(verbs, "start", "start a durable run and print its id", _START)
     _workflow(start)
@@ -474,10 +454,10 @@ def _durable_verbs(verbs: _Verbs) -> None:
     _values(start)
     start.add_argument("--id", help="your own id; starting the same run twice with it starts it once")
     start.add_argument("--conversation", default="", metavar="NAME", help="continue this conversation, or start it")
-    start.add_argument("--priority", type=int, metavar="N", help="priority; 1 is taken first")
+    start.add_argument("--priority", type=_reader(int), metavar="N", help="priority; 1 is taken first")
 
     listed = _verb(verbs, "list", "list durable runs, latest first")
-    listed.add_argument("--last", type=_count, default=20, metavar="N", help="runs per page (default: %(default)s)")
+    listed.add_argument("--last", type=_COUNT, default=20, metavar="N", help="runs per page (default: %(default)s)")
     listed.add_argument("--cursor", default="", help="show the page that this cursor points to")
     listed.add_argument("--json", action="store_true", help="print the page as JSON")
 
@@ -547,14 +527,14 @@ def _add_database(parser: Parser) -> None:
 def _working(parser: Parser) -> None:
     """Options for commands that perform runs."""
     add = parser.add_argument
-    add("--concurrency", type=_count, default=16, metavar="N", help="maximum concurrent runs (default: 16)")
+    add("--concurrency", type=_COUNT, default=16, metavar="N", help="maximum concurrent runs (default: 16)")
     add(
         "--per-minute",
-        type=_count,
+        type=_COUNT,
         metavar="N",
         help="maximum runs started per minute, across all workers (default: no limit)",
     )
-    add("--slots", type=_count, metavar="N", help="maximum concurrent model calls (default: no limit)")
+    add("--slots", type=_COUNT, metavar="N", help="maximum concurrent model calls (default: no limit)")
     add(
         "--answer-within",
         type=_age,

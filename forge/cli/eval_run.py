@@ -11,15 +11,18 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Struct
 from msgspec.structs import fields
 from rich.text import Text
 
+from forge.cli.commands import BackendName, KeyVariable, MaxTokens, ModelName, ProfileName, Timeout
 from forge.cli.console import Console, LabelledText, printable
 from forge.cli.options import key_of, sampling_of
 from forge.cli.progress import downloading
 from forge.cli.run import imported
 from forge.cli.signals import until_signal
+from forge.connection import TIMEOUT
+from forge.door.options import Flag
 from forge.errors import ForgeError, quantity
 from forge.evals.evaluation import Axes, Evaluation, Plan, chosen_scenarios, commit
 from forge.evals.player import Player
@@ -33,7 +36,8 @@ from forge.evals.suite import SUITES
 from forge.runtime.watching import TOOL_LOGGER
 from forge.toml_tables import read_toml
 from forge.workflow.checks import HINT_LOGGER
-from stages.options import did_you_mean
+from stages.options import AtLeastOne, did_you_mean
+from stages.wire.sampling import Temperature
 
 # A series on one server: a line per run with the remaining time; at the end, a summary.
 
@@ -102,32 +106,27 @@ class _Progress:
 
 # Options of `forge eval run`, from the command line and a TOML file with one or more models.
 
-_Count = Annotated[int, Meta(ge=1)]
 _Names = tuple[str, ...]
-
-
-_SHORTEST = 300.0
-"""Minimum timeout of a model call without a byte, in seconds; the run's own limit reports runs that take too long."""
+_TEMPERATURE = Flag("sampling temperature (default: as recommended for the model, otherwise 0.1)")
+_OUTPUT = Flag("results file (default: %(default)s)", "FILE", name="-o --output")
+_PARALLEL = Flag("maximum concurrent runs (default: the server's slots)", "N")
 
 
 class ModelOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A model and its server: `[[model]]` in the file, or the options of the same names."""
 
-    backend: str
-    model: str = ""
-    profile: str = ""
-    temperature: float | None = None
-    max_tokens: _Count = MAX_TOKENS
-    api_key_env: str | None = None
-    context: _Count | None = None
-    slots: _Count | None = None
-    chat_template: str = ""
+    backend: BackendName
+    model: ModelName = ""
+    profile: ProfileName = ""
+    temperature: Annotated[Temperature | None, _TEMPERATURE] = None
+    max_tokens: MaxTokens = MAX_TOKENS
+    api_key_env: KeyVariable = None
+    context: Annotated[AtLeastOne | None, Flag("context size of a server that does not report it", "TOKENS")] = None
+    slots: Annotated[AtLeastOne | None, Flag("slots of a server started by forge (default: 1)", "N")] = None
+    chat_template: Annotated[str, Flag("chat template, for llama-server:FILE", "FILE")] = ""
 
     def server(self, run_seconds: float) -> ModelServer:
-        """The server, where a model call may take as long as a run.
-
-        ForgeError for a key that is not set, and for invalid sampling options.
-        """
+        """The server, where a model call may take as long as a run. ForgeError for a key that is not set."""
         return ModelServer(
             backend=self.backend,
             model=self.model,
@@ -137,7 +136,7 @@ class ModelOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             context_tokens=self.context,
             slots=self.slots,
             chat_template_file=self.chat_template,
-            request_seconds=max(run_seconds, _SHORTEST),
+            request_seconds=max(run_seconds, TIMEOUT),  # the limit of a run tells of one that takes too long
         )
 
 
@@ -149,11 +148,11 @@ class EvalOptions(Axes, frozen=True, kw_only=True, forbid_unknown_fields=True):
     suite: str | None = None
     scenario: _Names = ()
     tags: _Names = ()
-    runs: _Count = 5
-    seed: int = 1
-    output: str = "results.jsonl"
-    timeout: Annotated[float, Meta(gt=0, lt=86400)] = 300.0
-    parallel: _Count | None = None
+    runs: Annotated[AtLeastOne, Flag("seeds for each scenario (default: %(default)s)", "N")] = 5
+    seed: Annotated[int, Flag("first seed (default: %(default)s)", "FIRST")] = 1
+    output: Annotated[str, _OUTPUT] = "results.jsonl"
+    timeout: Annotated[Timeout, Flag("maximum seconds per run (default: %(default)g)")] = 300.0
+    parallel: Annotated[AtLeastOne | None, _PARALLEL] = None
 
 
 _OF_MODEL = frozenset(field.name for field in fields(ModelOptions))

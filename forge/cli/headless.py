@@ -12,10 +12,10 @@ from forge.agent import Agent
 from forge.agent.headless import Record, read_task, run_task
 from forge.cli.approval import Approver
 from forge.cli.chat.faces import PlainFace
-from forge.cli.commands import fill_agent_run
+from forge.cli.commands import add_backend, fill_agent_run
 from forge.cli.console import Console, print_json, printable
 from forge.cli.lines import View
-from forge.cli.options import backend_of, refuse_unwritable
+from forge.cli.options import backend_of, refuse_in_vain, refuse_unwritable
 from forge.cli.parser import Parser
 from forge.cli.progress import downloading
 from forge.cli.run import load, new_journal, resume_line, watched
@@ -41,11 +41,12 @@ def run_headless(options: argparse.Namespace) -> int:
     named = options.backend or task.backend
     if named is None and agent is None:
         raise ForgeError(f"{options.task} has no backend; add one, or give --backend")
-    model = options.model or task.model or ""
+    asked = argparse.Namespace(**{**vars(options), "backend": named, "model": options.model or task.model or ""})
+    if named is None:
+        refuse_in_vain(asked, add_backend, "without a backend in the task file or --backend, an agent uses its own")
     how_to_resume = _how_to_resume(options, journal)
     console = Console(stderr=True)
     with downloading(console) as progress:
-        asked = argparse.Namespace(**{**vars(options), "backend": named, "model": model})
         backend = backend_of(asked, progress) if agent is None or named is not None else agent.backend
         console.say(Text.assemble(("task", "bold"), f": {printable(task.task)}"))
         resume = options.resume is not None

@@ -2,24 +2,27 @@
 
 import argparse
 import os
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
+
+import msgspec
 
 from forge.agent.agent import Agent
 from forge.backends import Backend, named
 from forge.backends.address import AsNamed
 from forge.backends.servers.download import Progress
 from forge.backends.servers.process import Loading
+from forge.cli.commands import add_backend
+from forge.cli.parser import Parser
 from forge.door.options import flags
 from forge.errors import ForgeError
 from forge.masking import Redact
 from forge.workflow.workflow import Workflow
 from stages.options import OptionError, Options
 from stages.wire.sampling import Sampling
-
-_T = TypeVar("_T")
 
 
 def backend_of(options: argparse.Namespace, progress: Callable[[Progress], None]) -> Backend:
@@ -41,7 +44,7 @@ def backend_of(options: argparse.Namespace, progress: Callable[[Progress], None]
         context_tokens=options.context,
         sampling=sampling_of(options.temperature, options.max_tokens, options.seed),
         model_sampling=options.model_sampling,
-        api_key=key_of(options.backend_key_env),
+        api_key=key_of(options.api_key_env),
         timeout=options.timeout,
         probe=options.probe,
     )
@@ -56,18 +59,16 @@ def backend_for(
         return backend_of(options, progress)
     if any(isinstance(one, Workflow) for one in served):
         raise ForgeError("a workflow has no backend of its own; give --backend")
-    if given := [f"--{name}" for name in ("model", "profile") if getattr(options, name)]:
-        raise ForgeError(f"{given[0]} needs --backend; without it, the agent uses its own backend")
+    refuse_in_vain(options, add_backend, "without --backend, an agent uses its own backend")
     return None
 
 
-def _made(kind: Callable[..., _T], /, prefix: str = "", **given: object) -> _T:
-    """Options of that kind with these values. ForgeError with all mistakes, each with the prefix."""
-    try:
-        return kind(**given)
-    except OptionError as error:
-        of = f"{getattr(kind, '__name__', '')}: "
-        raise ForgeError("; ".join(prefix + problem.removeprefix(of) for problem in error.problems)) from None
+def refuse_in_vain(options: argparse.Namespace, add: Callable[[Parser], None], why: str) -> None:
+    """ForgeError if any of the options that `add` adds to a parser is given, because an agent would ignore it."""
+    parser = Parser()
+    add(parser)
+    if words := parser.words(options):
+        raise ForgeError(f"{why}; leave out {shlex.join(words)}")
 
 
 _O = TypeVar("_O", bound=Options)
@@ -84,13 +85,17 @@ def options_of(kind: type[_O], given: argparse.Namespace) -> _O:
             value = tuple(value)
         if value is not None:
             values[option.name] = value * flag.unit if flag.unit > 1 else value
-    return _made(kind, **values)
+    try:
+        return kind(**values)
+    except OptionError as error:
+        of = f"{kind.__name__}: "
+        raise ForgeError("; ".join(problem.removeprefix(of) for problem in error.problems)) from None
 
 
 def sampling_of(temperature: float | None, max_tokens: int | None, seed: int | None = None) -> Sampling:
-    """The sampling options of a command line. ForgeError for invalid ones."""
+    """The sampling options of a command line."""
     given = {"temperature": temperature, "seed": seed, "max_tokens": max_tokens}
-    return _made(Sampling, "--", **{name: value for name, value in given.items() if value is not None})
+    return msgspec.convert({name: value for name, value in given.items() if value is not None}, Sampling)
 
 
 def key_of(variable: str | None) -> str:

@@ -25,7 +25,7 @@ from forge.callbacks import Asker
 from forge.cli import demo
 from forge.cli.approval import Approver
 from forge.cli.chat.faces import PlainFace
-from forge.cli.commands import add_backend, add_model
+from forge.cli.commands import add_backend
 from forge.cli.console import Console, LabelledText, print_json, printable
 from forge.cli.lines import View
 from forge.cli.options import backend_of, redact_of
@@ -60,7 +60,6 @@ def _how_to_resume(journal: Path, options: argparse.Namespace) -> str:
         return "It cannot be resumed: its journal is redacted."
     backend = Parser()
     add_backend(backend)
-    add_model(backend)
     return resume_line("resume", getattr(options, "workflow", "demo"), journal, *backend.words(options))
 
 

@@ -22,13 +22,13 @@ class Flag(Struct, frozen=True):
 
     help: str
     metavar: str | None = None
-    group: str = "request handling"
+    group: str = ""
     name: str = ""
     unit: int = 1
     variable: bool = False
 
 
-def flags(kind: type[Options]) -> Iterator[tuple[FieldInfo, Flag]]:
+def flags(kind: type[Struct]) -> Iterator[tuple[FieldInfo, Flag]]:
     """The options that have a flag, each with it and its complete name."""
     for option in fields(kind):
         for flag in get_args(option.type)[1:]:

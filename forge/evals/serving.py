@@ -13,7 +13,7 @@ from forge.backends.profile import known_sampling
 from forge.backends.servers.download import Watch as Download
 from forge.backends.servers.launch import served_name
 from forge.backends.servers.models import DEFAULT
-from forge.connection import Connection
+from forge.connection import TIMEOUT, Connection
 from forge.errors import ForgeError
 from forge.evals.row import Configuration
 from forge.runtime.reaching import with_sampling
@@ -46,7 +46,7 @@ class ModelServer(Struct, frozen=True, kw_only=True):
     api_key: str = ""
     slots: int | None = None
     chat_template_file: str = ""
-    request_seconds: float = 300.0
+    request_seconds: float = TIMEOUT
     context_tokens: int | None = None
 
     def __post_init__(self) -> None:

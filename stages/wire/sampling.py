@@ -15,7 +15,7 @@ DEFAULT_MAX_TOKENS = 1024
 _WRITTEN = frozenset({"model", "messages", "tools", "stream", "stream_options", "system", "response_format", "format"})
 """Fields of a request that forge sets itself."""
 
-_Temperature: TypeAlias = Annotated[float, Meta(ge=0, le=100)]
+Temperature: TypeAlias = Annotated[float, Meta(ge=0, le=100)]
 _Share: TypeAlias = Annotated[float, Meta(gt=0, le=1)]
 _Candidates: TypeAlias = Annotated[int, Meta(ge=-1)]
 """0 or -1 means all candidates, depending on the server."""
@@ -30,7 +30,7 @@ class Sampling(Options, frozen=True, kw_only=True):
     ValueError for a field that forge sets itself, and for a value that no server accepts.
     """
 
-    temperature: _Temperature | UnsetType = UNSET
+    temperature: Temperature | UnsetType = UNSET
     top_p: _Share | UnsetType = UNSET
     top_k: _Candidates | UnsetType = UNSET
     min_p: Fraction | UnsetType = UNSET

@@ -166,7 +166,10 @@ def test_a_command_that_a_file_demands_still_asks(tmp_path: Path) -> None:
             ["till.py:payin"],
             "till.py has no agent named 'payin'; it has: paying, waiting, looking, failing. Did you mean paying?",
         ),
-        (["till.py:paying", "--model", "x"], "--model is for the default agent"),
+        (
+            ["till.py:paying", "--model", "x", "--temperature", "1.7", "--no-tools"],
+            "till.py:paying has its own backend and tools; leave out --no-tools --model x --temperature 1.7",
+        ),
         (["nothing.py:agent", "--model", "x"], "there is no file nothing.py"),
         (["."], ". is a folder; forge chat works in the current one"),
         (["till.py:paying", "--resume"], "there is no conversation in this folder to resume"),

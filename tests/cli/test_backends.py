@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from forge.backends import reached
+from forge.cli.commands import parse
 from tests.commands import forge
 from tests.foreign import serving
 from tests.misbehaving import misbehaving
@@ -66,3 +68,9 @@ def test_make_says_what_to_do_without_the_python_that_it_is_given(tmp_path: Path
     assert done.returncode != 0
     assert "there is no python9.9 on this machine" in done.stdout
     assert "make PYTHON=python3.12" in done.stdout
+
+
+@pytest.mark.parametrize("spec", ["http://127.0.0.1:1", "ollama:m", "anthropic:m"])
+def test_a_server_may_be_as_slow_on_the_command_line_as_in_python(spec: str) -> None:
+    given = parse(["run", "flow.py", "Go.", "--backend", spec])
+    assert given.timeout == vars(reached(spec))["_timeout"] == 300

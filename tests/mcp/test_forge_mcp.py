@@ -164,7 +164,10 @@ def test_a_signal_ends_it_at_once(number: signal.Signals, code: int) -> None:
 
 WRONG = [
     ([f"{FLOW}:workflow"], "a workflow has no backend of its own; give --backend"),
-    ([f"{FLOW}:agent", "--model", "x"], "--model needs --backend"),
+    (
+        [f"{FLOW}:agent", "--model", "x", "--no-probe", "--seed", "7"],
+        "without --backend, an agent uses its own backend; leave out --model x --no-probe --seed 7",
+    ),
     (["no_such.py", *NOBODY], "there is no file no_such.py"),
     ([str(FLOW), *NOBODY], "has more than one workflow or agent; write "),
     ([f"{FLOW}:agent", *NOBODY, "--var", "tone"], "write it as NAME=VALUE"),

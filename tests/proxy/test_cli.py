@@ -124,7 +124,7 @@ async def test_the_policy_is_read_again_at_a_signal_and_one_with_faults_changes_
     [
         (("--host", "::"), "--insecure"),
         (("--backend", "http://127.0.0.1:1"), "cannot connect"),
-        (("--max-retries", "-1"), "max_retries"),
+        (("--max-retries", "-1"), "--max-retries"),
         (("--api-key-env", "NOT_SET"), "the environment variable NOT_SET is not set"),
         (("--backend-api-key-env", "NOT_SET"), "the environment variable NOT_SET is not set"),
         (("--policy", "nowhere.toml"), "the policy nowhere.toml cannot be read"),

@@ -35,8 +35,9 @@ from forge.cli.chat.screen import (
     tool_rows,
 )
 from forge.cli.chat.slash import Mistyped, SlashCommand, Spoken, taken_back, typed_line
+from forge.cli.commands import add_default_agent
 from forge.cli.console import Console, LabelledText, printable, readable
-from forge.cli.options import backend_of
+from forge.cli.options import backend_of, refuse_in_vain
 from forge.cli.progress import downloading
 from forge.cli.run import load
 from forge.cli.signals import Interrupted, handling
@@ -155,9 +156,7 @@ def _own_agent(options: argparse.Namespace) -> OpenAgent:
             "agent is written FILE.py:NAME"
         )
     agent = load(options.agent, Agent)
-    given = {"--backend": options.backend, "--model": options.model, "--profile": options.profile}
-    if taken := [name for name, value in given.items() if value]:
-        raise ForgeError(f"{taken[0]} is for the default agent; the one in {options.agent} has its own backend")
+    refuse_in_vain(options, add_default_agent, f"the agent in {options.agent} has its own backend and tools")
 
     @asynccontextmanager
     async def opening(model: str, _: _Watch) -> AsyncIterator[Opened]:

@@ -19,6 +19,7 @@ from forge.cli.completion import script
 from tests.commands import forge as command
 from tests.scripted_server import calling, scripted_server
 
+DESK = 'from forge.agent import Agent\n\ndesk = Agent("desk", backend="http://127.0.0.1:9")\n'
 CHECK = "import sys; sys.path.insert(0, 'src'); import calc; assert calc.add(1, 2) == 3"
 
 
@@ -128,9 +129,15 @@ def test_the_record_is_printed_with_its_code_though_the_journal_is_damaged(task:
             "cannot read the journal none.jsonl",
         ),
         (["task.toml", "--journal", "task.toml"], "the file task.toml already exists"),
+        (
+            ["own.toml", "--max-tokens", "7"],
+            "or --backend, an agent uses its own; leave out --model small --max-tokens 7",
+        ),
     ],
 )
 def test_wrong_usage_is_told_before_anything_happens(task: Path, words: list[str], said: str) -> None:
+    task.with_name("desk.py").write_text(DESK)
+    task.with_name("own.toml").write_text('task = "Refund order 7."\nagent = "desk.py"\nmodel = "small"\n')
     done = forge("agent", "run", *words, cwd=task.parent)
     assert (done.returncode, done.stdout) == (2, "")
     assert said in " ".join(done.stderr.split())
@@ -254,8 +261,6 @@ def test_a_call_that_needs_a_person_is_approved_in_a_terminal_by_resuming(task: 
 def test_an_agent_s_run_is_resumed_by_the_command_that_is_printed(tmp_path: Path) -> None:
     desk = Agent("desk", backend=Scripted(["It is done."]))
     run_sync(desk.workflow, "Go.", backend=desk.backend, journal=str(tmp_path / "run.jsonl")).unwrap()
-    (tmp_path / "desk.py").write_text(
-        'from forge.agent import Agent\n\ndesk = Agent("desk", backend="http://127.0.0.1:9")\n'
-    )
+    (tmp_path / "desk.py").write_text(DESK)
     done = forge("resume", "desk.py:desk", "run.jsonl", "--backend", "http://127.0.0.1:9", cwd=tmp_path)
     assert (done.returncode, "It is done." in done.stdout) == (0, True), done
