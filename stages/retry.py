@@ -168,7 +168,7 @@ def refused_hop(path: Sequence[str], to: str, agents: Collection[str], most: int
     if to == last:
         return f"{last} handed over to itself"
     if to not in agents:
-        return f"{last} handed over to {to}, which is none of the agents: {', '.join(agents)}"
+        return f"{last} handed over to {to}, which is not one of the agents: {', '.join(agents)}"
     if hops >= most:
         return f"the message was handed over {'once' if hops == 1 else f'{hops} times'}, the maximum"
     if (last, to) in pairwise(path):

@@ -245,7 +245,7 @@ def test_nobody_else_than_an_agent_of_that_very_name_is_handed_over_to(to: str) 
     agents["billing"] = Agent("billing", backend=Scripted(["Never asked."]))
     refused = run(agents).failure()
     assert isinstance(refused, NotHandedOver)
-    assert "none of the agents: desk, billing" in refused.reason
+    assert "not one of the agents: desk, billing" in refused.reason
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ AGENTS = ("a", "b", "c", "d")
         ("aba", "c", ""),
         ("aba", "b", "second time"),
         ("a", "a", "itself"),
-        ("a", "x", "none of the agents: a, b, c, d"),
+        ("a", "x", "not one of the agents: a, b, c, d"),
     ],
 )
 def test_who_may_hand_over_to_whom(path: str, to: str, said: str) -> None:
