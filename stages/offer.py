@@ -21,10 +21,11 @@ from stages.message import Assistant, Kind, Tool, ToolCall, is_user_input
 from stages.progress import PATIENCE, attempts_since_progress, repeated_attempts, replies_without_progress
 from stages.repair.decoding import decode_or
 from stages.rules import (
+    UNKNOWN_OUTCOME,
     Rules,
-    legal_tools,
     listed_values_left,
     needed_tools,
+    obstacles,
     pending,
     unsettled_steps,
     welcomes_words,
@@ -40,7 +41,7 @@ class Offer(Struct, frozen=True, kw_only=True):
     """What the next reply may be: a call of one of these `tools`, or words; without tools, words alone.
 
     A tool is one of the rules' own, some with a narrower schema. `words`: words are an answer. `held` lists what was
-    left out of the legal calls, and by which narrowing.
+    left out of the legal calls, and by which narrowing, and the tools that may not be called for reasons of `_BARRED`.
     """
 
     tools: tuple[ToolSpec, ...]
@@ -65,7 +66,12 @@ def offer(rules: Rules, state: State) -> Offer:
 
     `Rules.without` names the narrowings that are off.
     """
-    so_far = Offer(tools=legal_tools(rules, state), words=welcomes_words(rules, state.ledger))
+    barred = obstacles(rules, state)
+    so_far = Offer(
+        tools=tuple(tool for tool in rules.tools if tool.name not in barred),
+        words=welcomes_words(rules, state.ledger),
+        held=tuple(Held(tool=name, by=by) for name, by in barred.items() if by in _BARRED),
+    )
     asked = state.ledger.asked_to_act == state.ledger.turn
     for name, narrowing in NARROWINGS.items():
         # A model that was asked whether any legal tool is needed is offered all of them, unless the run must end.
@@ -244,13 +250,9 @@ NARROWINGS: Mapping[str, Narrowing] = MappingProxyType(
     {
         "last_call": Narrowing(last_call, "one model call is left, to end the run; raise max_iterations"),
         "asked_about": Narrowing(asked_about, "the model was asked whether it means another call"),
-        "look_first": Narrowing(
-            look_first, 'it can wait until something was looked up; without=["look_first"] offers it at once'
-        ),
+        "look_first": Narrowing(look_first, "it can wait until something was looked up"),
         "one_by_one": Narrowing(one_by_one, "the other values of its list are left"),
-        "other_steps": Narrowing(
-            other_steps, 'replies brought nothing new, and other steps are pending; without=["other_steps"] offers all'
-        ),
+        "other_steps": Narrowing(other_steps, "replies brought nothing new, and other steps are pending"),
         "proposed_values": Narrowing(proposed_values, "its error message proposes other values than the refused one"),
         "refused_call": Narrowing(without_refused_call, "its call was just refused"),
         "answer_only": Narrowing(answer_only, "the last reply only made a call again, so the next one is the answer"),
@@ -258,15 +260,18 @@ NARROWINGS: Mapping[str, Narrowing] = MappingProxyType(
 )
 """Every narrowing, in the order in which they apply, by its name in `Rules.without` and `forge ablate`."""
 
-WITHHELD = "withheld"
-"""The `Held.by` of a tool that is not legal (`Rules.withheld`)."""
+_BARRED = {
+    "withheld": "it writes, and no required step needs it; optional_steps allows it",
+    UNKNOWN_OUTCOME: "the outcome of an earlier call is unknown; with ask=, a person can settle it",
+}
+"""Why a tool may not be called though it is no matter of what comes first, and what to do about it."""
 
 
 def why_held(by: str) -> str:
     """Why tools are not offered, in words, and what to do about it."""
-    if by == WITHHELD:
-        return "it writes, and no required step needs it; optional_steps allows it"
-    return NARROWINGS[by].why if by in NARROWINGS else f"the narrowing {by}"
+    if by in NARROWINGS:
+        return f'{NARROWINGS[by].why}; without=["{by}"] turns this off'
+    return _BARRED.get(by, f"the narrowing {by}")
 
 
 def _only(so_far: Offer, keep: Callable[[ToolSpec], bool]) -> Offer:
