@@ -176,8 +176,9 @@ class Steered(Struct, frozen=True, kw_only=True, tag="steered"):
 
 
 class HeldBack(Struct, frozen=True, kw_only=True, tag="held_back"):
-    """A narrowing of the offer (`by`) holds back these tools from the next reply, and did not from the last one.
+    """These tools are held back from the next reply, and were not from the last one.
 
+    `by` is a narrowing of the offer, the guard `withheld`, which refuses the calls in every mode, or `unknown_outcome`.
     `values`: the tools are offered, but not with all values of their arguments.
     """
 
@@ -189,7 +190,8 @@ class HeldBack(Struct, frozen=True, kw_only=True, tag="held_back"):
     @property
     def what(self) -> str:
         """What is held back, in words."""
-        return f"{'with limited values' if self.values else 'not offered'}: {', '.join(self.tools)}"
+        how = "refused if called" if self.by == "withheld" else "not offered"
+        return f"{'with limited values' if self.values else how}: {', '.join(self.tools)}"
 
     @property
     def why(self) -> str:

@@ -151,9 +151,24 @@ def _missing(rules: Rules, state: State, tool: ToolSpec, unmet: tuple[str, ...])
     return PrerequisiteMissing(tools=unmet, match=match, again=again, denied=no)
 
 
-# Order: no call that the rules of order forbid now, and none of a withheld tool.
+# Withheld: no call of a write that no step needs, until the user or an error names it.
 
 _WITHHELD = "it changes something, and no step of this task needs it"
+
+
+def withheld(rules: Rules) -> Guard:
+    """Object to such calls. Counts as a refusal; the budget bounds it."""
+
+    def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
+        barred = still_withheld(rules, state)
+        found = [call for call in calls if call.name in barred]
+        allowed = tuple(tool.name for tool in offered_tools(rules, state)) if found else ()
+        return [Objection(call=call, wrong=OutOfOrder(reason=_WITHHELD, allowed=allowed)) for call in found]
+
+    return guard
+
+
+# Order: no call that the rules of order forbid now.
 
 
 def order(rules: Rules) -> Guard:
@@ -162,11 +177,10 @@ def order(rules: Rules) -> Guard:
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
         # Judged in the order in which the calls would run: terminal ones last. A refused call does not run, so it is
         # not ahead of the others.
-        withheld = still_withheld(rules, state)
         ahead: tuple[ToolCall, ...] = ()
         found: dict[str, str] = {}
         for call in sorted(calls, key=lambda call: call.name in rules.terminal):
-            if reason := _WITHHELD if call.name in withheld else _reason(rules, state.ledger, call, ahead):
+            if reason := _reason(rules, state.ledger, call, ahead):
                 found[call.id] = reason
             else:
                 ahead = (*ahead, call)
@@ -183,8 +197,6 @@ def order(rules: Rules) -> Guard:
 
 
 def _reason(rules: Rules, ledger: Ledger, call: ToolCall, ahead: tuple[ToolCall, ...]) -> str | None:
-    if not rules.order:
-        return None  # a long run is not read for nothing
     left = replace(ledger, successes=current_successes(rules.order, ledger.successes, ahead))
     names = tuple(one.name for one in ahead)
     reason = obstacle(rules.order, succeeded_names(ledger), call.name, names, succeeded_names(left))
@@ -603,7 +615,8 @@ GUARDS: Mapping[str, _Row] = MappingProxyType(
     {
         "required_steps": _Row(required_steps, lambda rules: bool(rules.required or rules.order)),
         "prerequisites": _Row(prerequisites, lambda rules: any(tool.prerequisites for tool in rules.tools)),
-        "order": _Row(order, lambda rules: bool(rules.order or rules.withheld)),
+        "withheld": _Row(withheld, lambda rules: bool(rules.withheld)),
+        "order": _Row(order, lambda rules: bool(rules.order)),
         "no_placeholders": _Row(no_placeholders, lambda _: True),
         "grounding": _Row(grounding, lambda rules: any(tool.grounded for tool in rules.tools)),
         "no_unseen_values": _Row(no_unseen_values, lambda rules: bool(rules.unruled)),

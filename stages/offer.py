@@ -6,7 +6,7 @@ ignored. So no narrowing can end a workflow.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import takewhile
 from types import MappingProxyType
 
@@ -18,13 +18,14 @@ from toolz import unique
 from stages._later import LazyPattern
 from stages.decoding import decode_or
 from stages.execution import call_digest
-from stages.message import Assistant, Kind, System, Tool, ToolCall, is_user_input, mark_of
-from stages.progress import PATIENCE, repeated_attempts, replies_without_progress
+from stages.message import Assistant, Kind, Tool, ToolCall, is_user_input
+from stages.progress import PATIENCE, attempts_since_progress, repeated_attempts, replies_without_progress
 from stages.rules import (
+    UNKNOWN_OUTCOME,
     Rules,
-    legal_tools,
     listed_values_left,
     needed_tools,
+    obstacles,
     pending,
     unsettled_steps,
     welcomes_words,
@@ -40,7 +41,7 @@ class Offer(Struct, frozen=True, kw_only=True):
     """What the next reply may be: a call of one of these `tools`, or words; without tools, words alone.
 
     A tool is one of the rules' own, some with a narrower schema. `words`: words are an answer. `held` lists what was
-    left out of the legal calls, and by which narrowing.
+    left out of the legal calls, and by which narrowing, and the tools that may not be called for reasons of `_BARRED`.
     """
 
     tools: tuple[ToolSpec, ...]
@@ -65,7 +66,12 @@ def offer(rules: Rules, state: State) -> Offer:
 
     `Rules.without` names the narrowings that are off.
     """
-    so_far = Offer(tools=legal_tools(rules, state), words=welcomes_words(rules, state.ledger))
+    barred = obstacles(rules, state)
+    so_far = Offer(
+        tools=tuple(tool for tool in rules.tools if tool.name not in barred),
+        words=welcomes_words(rules, state.ledger),
+        held=tuple(Held(tool=name, by=by) for name, by in barred.items() if by in _BARRED),
+    )
     asked = state.ledger.asked_to_act == state.ledger.turn
     for name, narrowing in NARROWINGS.items():
         # A model that was asked whether any legal tool is needed is offered all of them, unless the run must end.
@@ -179,19 +185,42 @@ def other_steps(rules: Rules, state: State, so_far: Offer) -> Offer:
     return _only(so_far, lambda tool: tool.name in left)
 
 
+def proposed_values(_: Rules, state: State, so_far: Offer) -> Offer:
+    """Only the values that a tool's error message proposes instead of the refused one, for this one reply.
+
+    After `use four digits, such as '0007'`, 29 is offered as 0029. After `There is a 'Petterson-Lund'.` a look-up for
+    Petersen is offered that name, because it is spelled much like the refused one. A small model repeats what it wrote.
+    Not values already tried, and none for a tool that needs more than one text, or is terminal: its value must not be
+    guessed.
+    """
+    said, answers = _last_exchange(state)
+    refused = [(m, call) for m in answers for call in said.calls if call.id == m.call_id and m.status in _MENDABLE]
+    if not refused:
+        return so_far
+    earlier = [(one.name, one.arguments) for one in attempts_since_progress(state.ledger)]
+    earlier += [(one.name, one.arguments) for one in state.ledger.successes[-_RECENT:]]
+
+    def limited(tool: ToolSpec) -> ToolSpec:
+        argument = needed_text(tool) if tool.effect != "terminal" else None
+        if argument is None:
+            return tool
+        texts = [(m.text, _text_of(call.arguments, argument)) for m, call in refused if call.name == tool.name]
+        tried = {_text_of(arguments, argument) for name, arguments in earlier if texts and name == tool.name}
+        found = (one for text, value in texts for one in _proposed(text, value, quoted=tool.effect == "read"))
+        values = tuple(value for value in unique(found) if value not in tried)
+        return with_enum(tool, values, argument) if values else tool
+
+    tools = tuple(map(limited, so_far.tools))
+    return so_far if tools == so_far.tools else replace(so_far, tools=tools)
+
+
 def without_refused_call(rules: Rules, state: State, so_far: Offer) -> Offer:
     """Without the call that was just refused, for this one reply.
 
-    If the tool proposed other values, only they are offered. A look-up that needs one text is left out as long as
-    another look-up is offered. (A pattern that only excludes the old text does not help: a small model writes
-    `Lund-Lund`, `Lund-Lund-Lund`, until its reply is cut off.) A tool without arguments is left out unless only writes
-    would remain. Other tools may be right with other arguments.
+    A look-up that needs one text is left out as long as another look-up is offered. (A pattern that only excludes the
+    old text does not help: a small model writes `Lund-Lund`, `Lund-Lund-Lund`, until its reply is cut off.) A tool
+    without arguments is left out unless only writes would remain. Other tools may be right with other arguments.
     """
-    if replies_without_progress(state.ledger):
-        names = [tool.name for tool in rules.tools]
-        limited = tuple(put_right(tool, state, names) for tool in so_far.tools)
-        if limited != so_far.tools:
-            return replace(so_far, tools=limited)
     refused = refused_call(state)
     spec = rules.tool(refused.name) if refused else None
     if spec is None or spec.repeatable:
@@ -221,28 +250,28 @@ NARROWINGS: Mapping[str, Narrowing] = MappingProxyType(
     {
         "last_call": Narrowing(last_call, "one model call is left, to end the run; raise max_iterations"),
         "asked_about": Narrowing(asked_about, "the model was asked whether it means another call"),
-        "look_first": Narrowing(
-            look_first, 'it can wait until something was looked up; without=["look_first"] offers it at once'
-        ),
+        "look_first": Narrowing(look_first, "it can wait until something was looked up"),
         "one_by_one": Narrowing(one_by_one, "the other values of its list are left"),
-        "other_steps": Narrowing(
-            other_steps, 'replies brought nothing new, and other steps are pending; without=["other_steps"] offers all'
-        ),
+        "other_steps": Narrowing(other_steps, "replies brought nothing new, and other steps are pending"),
+        "proposed_values": Narrowing(proposed_values, "its error message proposes other values than the refused one"),
         "refused_call": Narrowing(without_refused_call, "its call was just refused"),
         "answer_only": Narrowing(answer_only, "the last reply only made a call again, so the next one is the answer"),
     }
 )
 """Every narrowing, in the order in which they apply, by its name in `Rules.without` and `forge ablate`."""
 
-WITHHELD = "withheld"
-"""The `Held.by` of a tool that is not legal (`Rules.withheld`)."""
+_BARRED = {
+    "withheld": "it writes, and no required step needs it; optional_steps allows it",
+    UNKNOWN_OUTCOME: "the outcome of an earlier call is unknown; with ask=, a person can settle it",
+}
+"""Why a tool may not be called though it is no matter of what comes first, and what to do about it."""
 
 
 def why_held(by: str) -> str:
     """Why tools are not offered, in words, and what to do about it."""
-    if by == WITHHELD:
-        return "it writes, and no required step needs it; optional_steps allows it"
-    return NARROWINGS[by].why if by in NARROWINGS else f"the narrowing {by}"
+    if by in NARROWINGS:
+        return f'{NARROWINGS[by].why}; without=["{by}"] turns this off'
+    return _BARRED.get(by, f"the narrowing {by}")
 
 
 def _only(so_far: Offer, keep: Callable[[ToolSpec], bool]) -> Offer:
@@ -256,7 +285,7 @@ def _only(so_far: Offer, keep: Callable[[ToolSpec], bool]) -> Offer:
 
 # A call that was refused, and values that its tool proposes in its error message.
 
-_LONGEST = 80
+_LONGEST = 40
 """Maximum characters of a value for which others are proposed."""
 
 
@@ -267,11 +296,8 @@ def refused_call(state: State) -> ToolCall | None:
     succeed, or other arguments find something. After a reply of several calls, those beside the refused one should be
     made again.
     """
-    recent = [*takewhile(lambda m: not isinstance(m, Assistant), reversed(state.history))]
-    if any(map(is_user_input, recent)) or len(recent) == len(state.history):
-        return None
-    match state.history[-1 - len(recent)], [m for m in recent if isinstance(m, Tool)]:
-        case Assistant(calls=(call,)), [Tool() as answer]:
+    match _last_exchange(state):
+        case Assistant(calls=(call,)), [answer]:
             by_guard, by_tool = answer.kind is not Kind.TOOL_RESULT, answer.status == "final"
             # Other calls that did not run are to be made again.
             by_person = answer.status == "not_run" and call_digest(call) in state.ledger.rejected
@@ -280,39 +306,38 @@ def refused_call(state: State) -> ToolCall | None:
             return None
 
 
-def put_right(tool: ToolSpec, state: State, names: Collection[str]) -> ToolSpec:
-    """The tool limited to values that its own error messages propose; a small model repeats what it wrote.
+def _last_exchange(state: State) -> tuple[Assistant, list[Tool]]:
+    """The last reply and the answers to its calls; an empty one if the user has said something since."""
+    recent = [*takewhile(lambda m: not isinstance(m, Assistant), reversed(state.history))]
+    said = state.history[-1 - len(recent)] if len(recent) < len(state.history) else None
+    if not isinstance(said, Assistant) or any(map(is_user_input, recent)):
+        return Assistant(), []
+    return said, [m for m in recent if isinstance(m, Tool)]
 
-    - After `use four digits, such as '0007'`, 29 is offered as 0029, as long as there is no progress.
-    - After `No customer is named 'Petersen'. There is a 'Petterson-Lund'.` from a look-up that found nothing, the value
-      in quotation marks is offered. A message may quote anything, so only for one reply; `names` are quoted in it
-      because it speaks of these tools.
 
-    Values already tried are left out. Unchanged if there are none, if the tool is terminal, whose value must not be
-    guessed, or if it needs more than one text.
-    """
-    argument = needed_text(tool)
-    if argument is None or tool.effect == "terminal":
-        return tool
-    recent = [
-        *takewhile(lambda m: not isinstance(m, System) and m.turn > state.ledger.progress, reversed(state.history))
-    ]
-    made = (call for said in recent if isinstance(said, Assistant) for call in said.calls if call.name == tool.name)
-    values = {call.id: _text_of(call.arguments, argument) for call in made}
-    succeeded = (one for one in state.ledger.successes[-_RECENT:] if one.name == tool.name)
-    tried = {value.strip() for value in (*values.values(), *(_text_of(one.arguments, argument) for one in succeeded))}
-    failed = [m for m in recent if isinstance(m, Tool) and m.name == tool.name and m.status in ("unresolved", "failed")]
-    written = (
-        in_the_form_of(example, values.get(m.call_id, "").strip()) for m in failed for example in _examples_in(m.text)
-    )
-    proposed = [value for value in written if value and value not in tried]
-    # Of a list of values, a small model takes a wrong one, where grounding refuses an invented one.
-    if not proposed and tool.effect == "read" and not tool.grounded:
-        passed = {normalized(one) for one in (*tried, *names, *tool.properties)}
-        found = (m for m in failed if m.status == "unresolved" and m.turn == state.ledger.turn)
-        proposed = [value for m in found for value in _quoted_in(m.text) if normalized(value) not in passed]
-    return with_enum(tool, tuple(unique(proposed)), argument) if proposed else tool
+def _proposed(text: str, value: str, *, quoted: bool) -> Iterator[str]:
+    """The values that an error message proposes for this one: in the form of its examples, or `quoted` and like it."""
+    examples = tuple(found.rstrip(".,;:)") for found in _EXAMPLE.compiled.findall(text[:_MESSAGE]))
+    yield from filter(None, (in_the_form_of(example, value) for example in examples))
+    others = [next(filter(None, groups)) for groups in _QUOTED.compiled.findall(text[:_MESSAGE])] if quoted else ()
+    yield from (other for other in unique(others) if not other.startswith(examples) and _is_like(value, other))
 
+
+def _is_like(value: str, other: str) -> bool:
+    """Whether the other value is spelled much like this one, with the same digits: `A-18` is another than `A-17`."""
+    import difflib  # noqa: PLC0415 - only a mistake needs it
+
+    one, two = normalized(value), normalized(other)
+    alike = difflib.SequenceMatcher(None, one, two)
+    same = [*filter(str.isdigit, one)] == [*filter(str.isdigit, two)]
+    return one != two and same and alike.quick_ratio() >= _LIKE and alike.ratio() >= _LIKE
+
+
+_LIKE = 0.6
+"""Minimum likeness of two values, that of `difflib.get_close_matches`: `Petersen` and `Petterson-Lund` have 0.64."""
+
+_MENDABLE = ("unresolved", "failed")
+"""The outcomes of a call that another value may put right."""
 
 _RECENT = 256
 """Maximum successes that are searched for tried values, so that a turn costs the same however long the run is."""
@@ -321,27 +346,13 @@ _RECENT = 256
 def _text_of(arguments: str, argument: str) -> str:
     """The value of a text argument; empty if it is none, as a proxy's client may send any history."""
     value = decode_or(_members, arguments, {}).get(argument)
-    return value if isinstance(value, str) and len(value) <= _LONGEST else ""
-
-
-def _examples_in(text: str) -> list[str]:
-    """The examples in an error message: 0007 from `such as '0007'`."""
-    return [found.rstrip(".,;:)") for found in _EXAMPLE.compiled.findall(text[:_MESSAGE])]
-
-
-def _quoted_in(text: str) -> Iterator[str]:
-    """What an error message quotes, without its examples; nothing of JSON, in which everything is quoted."""
-    if text.removeprefix(mark_of(text)).lstrip()[:1] in ("{", "["):
-        return iter(())
-    examples = tuple(_examples_in(text))
-    found = (next(filter(None, groups)) for groups in _QUOTED.compiled.findall(text[:_MESSAGE]))
-    return (value for value in found if value.strip() and not value.startswith(examples))
+    return value.strip() if isinstance(value, str) and len(value) <= _LONGEST else ""
 
 
 _MESSAGE = 2_000
 """Characters of an error message that are read."""
 
-_QUOTED = LazyPattern(r"""(?<!\w)'([^'\n]{1,80})'(?!\w)|"([^"\n]{1,80})"|`([^`\n]{1,80})`""")
+_QUOTED = LazyPattern(r"""(?<!\w)'([^'\n]{1,40})'(?!\w)|"([^"\n]{1,40})"|`([^`\n]{1,40})`""")
 """A text in quotation marks of some kind; an apostrophe is none."""
 
 _members: msgspec.json.Decoder[dict[str, Json]] = msgspec.json.Decoder(dict)

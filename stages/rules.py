@@ -374,24 +374,35 @@ def unknown_outcome(tool: ToolSpec, ledger: Ledger) -> UnknownCall | None:
     return next((call for call in ledger.in_doubt if call.name == tool.name), None)
 
 
-def legal_tools(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
-    """The tools that may be called now: prerequisites met, rules of order kept, terminal ones only after all steps.
+UNKNOWN_OUTCOME = "unknown_outcome"
+"""The obstacle of a tool that a call with an unknown outcome blocks; the others are named after their guards."""
 
-    Without withheld tools that the history does not name, and without tools that a call with an unknown outcome blocks.
+
+def obstacles(rules: Rules, state: State) -> Mapping[str, str]:
+    """The tools that may not be called now, each with the name of the guard that would object, or UNKNOWN_OUTCOME.
+
+    They are judged by their names alone. A guard that is turned off objects to nothing.
     """
     ledger, withheld = state.ledger, still_withheld(rules, state)
     waiting = bool(pending(rules, ledger))
     done = succeeded_names(ledger) if rules.order else ()
     fresh = {success.name for success in current_successes(rules.order, ledger.successes)} if rules.order else done
-    return tuple(
-        tool
-        for tool in rules.tools
-        if tool.name not in withheld
-        and not (waiting and tool.effect == "terminal")
-        and not unknown_outcome(tool, ledger)
-        and not missing_prerequisites(rules, tool, None, ledger)
-        and obstacle(rules.order, done, tool.name, fresh=fresh) is None
-    )
+    known: dict[str, Callable[[ToolSpec], object]] = {
+        UNKNOWN_OUTCOME: lambda tool: unknown_outcome(tool, ledger),
+        "withheld": lambda tool: tool.name in withheld,
+        "required_steps": lambda tool: waiting and tool.effect == "terminal",
+        "prerequisites": lambda tool: missing_prerequisites(rules, tool, None, ledger),
+        "order": lambda tool: obstacle(rules.order, done, tool.name, fresh=fresh),
+    }
+    on = [(name, bars) for name, bars in known.items() if name not in rules.without]
+    found = ((tool.name, next((name for name, bars in on if bars(tool)), "")) for tool in rules.tools)
+    return {tool: name for tool, name in found if name}
+
+
+def legal_tools(rules: Rules, state: State) -> tuple[ToolSpec, ...]:
+    """The tools that may be called now."""
+    barred = obstacles(rules, state)
+    return tuple(tool for tool in rules.tools if tool.name not in barred)
 
 
 def still_withheld(rules: Rules, state: State) -> frozenset[str]:

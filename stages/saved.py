@@ -1,12 +1,13 @@
 """Saved states: everything that a run needs to continue, without the memo, which only makes it fast."""
 
 from functools import cache
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stages.decoding import decode
+from stages.decoding import decode, decode_or
 from stages.message import History
 from stages.state import SCHEMA_VERSION, Memo, State
 
@@ -21,11 +22,7 @@ def load(saved: bytes | str) -> State:
 
     ValueError, saying why, if this is not a saved state or is one of another version.
     """
-    try:
-        state = decode(_reader(), saved)
-    except msgspec.DecodeError as error:
-        raise ValueError(f"this is not a saved state: {error}") from None
-    return _with_views(current(state))
+    return _with_views(_read(saved))
 
 
 class SavedParts(Struct, frozen=True, kw_only=True, gc=False):
@@ -44,12 +41,29 @@ def save_parts(state: State) -> SavedParts:
 
 def load_parts(parts: SavedParts) -> State:
     """The state that was saved in parts, as from `load`, with the same ValueError."""
+    rest = _read(parts.rest)
     try:
-        rest = decode(_reader(), parts.rest)
         history = decode(msgspec.json.Decoder(History), b"[" + b",".join(parts.messages) + b"]")
     except msgspec.DecodeError as error:
         raise ValueError(f"this is not a saved state: {error}") from None
-    return _with_views(current(replace(rest, history=history)))
+    return _with_views(replace(rest, history=history))
+
+
+def _read(saved: bytes | str) -> State:
+    try:
+        return current(decode(_reader(), saved))
+    except msgspec.DecodeError as error:
+        # What another version wrote may have fields of other types, and its number says more than the first of them.
+        current(decode_or(_versions, saved, _Versioned()))
+        raise ValueError(f"this is not a saved state: {error}") from None
+
+
+class _Versioned(Struct, frozen=True):
+    version: int = SCHEMA_VERSION
+
+
+_versions = msgspec.json.Decoder(_Versioned)
+_V = TypeVar("_V", State, _Versioned)
 
 
 @cache
@@ -78,7 +92,7 @@ def _with_views(state: State) -> State:
     return replace(state, prompts=prompts)
 
 
-def current(state: State) -> State:
+def current(state: _V) -> _V:
     """The state, if it has the current version; else ValueError."""
     if state.version == SCHEMA_VERSION:
         return state

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from stages.effect import Request
 from stages.halt import Halt
 from stages.message import Assistant, History, System, size
-from stages.offer import WITHHELD, Offer, offer, remembering
+from stages.offer import Offer, offer, remembering
 from stages.options import checked
 from stages.pipeline import Stage, StageError, on
-from stages.rules import Rules, still_withheld
+from stages.rules import Rules
 from stages.schema import SchemaTarget
 from stages.state import MAIN, Asked, Folded, Held, Memo, Prepared, Prompt, State, Written
 from stages.tokens import length
@@ -70,13 +70,13 @@ def _writing(rules: Rules, name: str, target: Target) -> _Write:
     remember, everything = remembering(rules), Offer(tools=rules.tools)
 
     def offered(state: State, view: History) -> tuple[Offer, tuple[Held, ...]]:
-        """What the reply to this view may be, and what is not offered. Only a constraint leaves out legal tools."""
+        """What the reply to this view may be, and what is not offered. Only a constraint leaves anything out."""
         # No list of values may name one that the model is not shown.
         seen = replace(state, history=view, cleared=(), memo=state.memo if view == state.history else Memo())
-        now = offer(rules, seen) if mode == "constrained" else everything
-        withheld = still_withheld(rules, seen)
-        barred = tuple(Held(tool=tool.name, by=WITHHELD) for tool in rules.tools if tool.name in withheld)
-        return now, barred + now.held
+        now = offer(rules, seen)
+        if mode == "constrained":
+            return now, now.held
+        return everything, tuple(held for held in now.held if held.by == "withheld")
 
     def noted(before: Written, phase: Folded) -> tuple[Raw, ...]:
         """The messages with the notes at the end. Written as text, a note becomes part of the message before it."""

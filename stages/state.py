@@ -478,7 +478,7 @@ class Cleared(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Held(Struct, frozen=True, kw_only=True, gc=False):
-    """A tool that the last request did not offer, and what holds it back: a narrowing, or the guard `withheld`.
+    """A tool that the last request did not offer, and what holds it back (`stages.events.HeldBack`).
 
     `values`: the tool was offered, but not with all values of its arguments.
     """

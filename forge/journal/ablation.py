@@ -7,6 +7,7 @@ would have said after a different decision is unknown, so nothing is followed be
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 import msgspec
@@ -27,8 +28,9 @@ from stages.rules import REPLY_CHECKS, RepairLimits, Rules
 from stages.schema import Check, Fits, Misfit, Problem
 from stages.state import Answered, Awaiting, Edited, Executed, Ready
 
-Where = Literal["reply", "prompt", "offer"]
-"""What a guardrail acts on: the model's reply and its consequences, the prompt, or what a constraint offers."""
+Where = Literal["reply", "prompt", "offer", "guard"]
+"""What a guardrail acts on: the model's reply and its consequences, the prompt, what a constraint offers; or, as guards
+do, the reply and the offer."""
 
 
 class Acted(Struct, frozen=True, kw_only=True):
@@ -66,32 +68,39 @@ def ablate(journal: str | Path | Journal, workflow: Workflow) -> tuple[Ablated, 
     compiled = as_recorded(record, workflow)
     variants = _variants(compiled)
     turns = {name: compiled_turn(variant.workflow, record.header.setup) for name, variant in variants.items()}
+    rules = compiled.rules
+    without = {name: replace(rules, without=rules.without | {name}) for name in variants}
     acted: dict[str, list[Acted]] = {name: [] for name in variants}
     # One pass for all: keeping all states of a run would take memory quadratic in its length.
     for before, after in pairwise(states(record, workflow)):
         for name, variant in variants.items():
-            if found := _acted(before, after, compiled.rules, variant, turns[name]):
+            if found := _acted(before, after, (rules, without[name]), variant.where, turns[name]):
                 acted[name].append(found)
     return tuple(
         Ablated(guardrail=name, does=variant.does, acted=tuple(acted[name])) for name, variant in variants.items()
     )
 
 
-def _acted(before: Step, after: Step, rules: Rules, variant: _Variant, turn: Stage) -> Acted | None:
-    """What the variant does instead, if it decides differently on the state `before` than the run did."""
-    state, sent, where = before.state, after.state, variant.where
-    if where == "offer":
+def _acted(before: Step, after: Step, rules: tuple[Rules, Rules], where: Where, turn: Stage) -> Acted | None:
+    """What a variant does instead, if it decides differently on the state `before` than the run did.
+
+    `rules` are those of the run, and those without the guardrail, by which its offers are made.
+    """
+    state, sent = before.state, after.state
+    asking = isinstance(state.phase, Ready)
+    if asking and where in {"offer", "guard"}:
         # Only where the step asked for a reply under a constraint of calls.
-        if after.halt or not isinstance(state.phase, Ready) or not isinstance(sent.phase, Awaiting):
+        if after.halt or not isinstance(sent.phase, Awaiting):
             return None
         if sent.phase.summary or sent.phase.asked.mode != "constrained":
             return None
         seen = replace(state, history=sent.prompt.view, cleared=())
-        did, without = (offers(offer(one, seen)) for one in (rules, variant.workflow.rules))
+        did, without = (offers(offer(one, seen)) for one in rules)
     elif (
         after.outcome is not None
+        or where == "offer"
         or not isinstance(state.phase, Ready | Answered | Edited | Executed)
-        or (where == "prompt") != isinstance(state.phase, Ready)
+        or (where == "prompt") != asking
     ):
         return None
     else:
@@ -101,8 +110,7 @@ def _acted(before: Step, after: Step, rules: Rules, variant: _Variant, turn: Sta
     if did == without:
         return None
     over = without.kind in {"halts", "ends"} and did.kind not in {"halts", "ends"}
-    number = state.ledger.turn + (where != "reply")
-    return Acted(turn=number, step=before.number, did=did, without=without, ends=over)
+    return Acted(turn=state.ledger.turn + asking, step=before.number, did=did, without=without, ends=over)
 
 
 _NARROWINGS = {name: (one.narrow.__doc__ or name).partition("\n")[0].rstrip(".") for name, one in NARROWINGS.items()}
@@ -132,13 +140,12 @@ def _variants(workflow: CompiledWorkflow) -> Mapping[str, _Variant]:
     for name, does in REPLY_CHECKS.items():
         add(name, does, replace(rules, without=rules.without | {name}))
     for name in workflow.guards:
-        add(name, "a guard", workflow.without(name))
+        others = {other: guard for other, guard in workflow.guards.items() if other != name}
+        add(name, "a guard", replace(workflow, guards=MappingProxyType(others)), "guard")
     uncompacted = replace(context, compactor=NoCompact(), summarize=False)
     add("compaction", "makes the prompt fit", replace(workflow, context=uncompacted), "prompt")
-    add("withheld writes", "does not offer writes that nothing needs", replace(rules, withheld=()), "offer")
-    add("order of calls", "offers what may come next", replace(rules, order=()), "offer")
     for name, does in _NARROWINGS.items():
-        add(name, does, replace(rules, without=rules.without | {name}), "offer")
+        add(name, does, workflow, "offer")
     return found
 
 

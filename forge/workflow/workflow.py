@@ -110,7 +110,7 @@ class Context(Options, frozen=True, kw_only=True):
 # A compiled workflow: what its runs share on all backends. Made once, never changed.
 
 
-def _named_guards(rules: Rules, own: tuple[Guard, ...], without: frozenset[str] = frozenset()) -> Mapping[str, Guard]:
+def _named_guards(rules: Rules, own: tuple[Guard, ...]) -> Mapping[str, Guard]:
     """The guards by name, in running order: those of the rules, `tool_calls` if calls are limited, the user's `own`.
 
     The name is that of the function, or of the function that made it; equal names are numbered.
@@ -121,8 +121,7 @@ def _named_guards(rules: Rules, own: tuple[Guard, ...], without: frozenset[str] 
         *makers, name = getattr(guard, "__qualname__", type(guard).__name__).split(".<locals>.")
         names.append(makers[-1] if makers and name == "guard" else name)
     numbered = [f"{n} {names[: i + 1].count(n)}" if names.count(n) > 1 else n for i, n in enumerate(names)]
-    named = zip(numbered, guards, strict=True)
-    return MappingProxyType({name: guard for name, guard in named if name not in without})
+    return MappingProxyType(dict(zip(numbered, guards, strict=True)))
 
 
 class CompiledWorkflow(Struct, frozen=True, kw_only=True):
@@ -140,7 +139,6 @@ class CompiledWorkflow(Struct, frozen=True, kw_only=True):
     grammars: Grammars
     own_families: int
     own_guards: tuple[Guard, ...]
-    without_guards: frozenset[str] = frozenset()
     guards: Mapping[str, Guard]
     prompt: ContextBudget
     context: Context
@@ -149,18 +147,12 @@ class CompiledWorkflow(Struct, frozen=True, kw_only=True):
 
     def under(self, rules: Rules) -> Self:
         """The same workflow under other rules for the same tools."""
-        guards = _named_guards(rules, self.own_guards, self.without_guards)
-        return replace(self, rules=rules, guards=guards)
+        return replace(self, rules=rules, guards=_named_guards(rules, self.own_guards))
 
     def checked_by(self, other: Callable[[Check], Check]) -> Self:
         """The same workflow with each check of arguments replaced by `other(check)`."""
         checks = {name: other(check) for name, check in self.tools.checks.items()}
         return replace(self, tools=replace(self.tools, checks=MappingProxyType(checks)))
-
-    def without(self, guard: str) -> Self:
-        """The same workflow without the guard of that name."""
-        fewer = self.without_guards | {guard}
-        return replace(self, without_guards=fewer, guards=_named_guards(self.rules, self.own_guards, fewer))
 
 
 # Options that agents and Guardrails share with workflows, repeated here for type checkers.
@@ -217,7 +209,7 @@ class Workflow(Generic[R_co]):
     All mistakes in the definition are reported at once, as a DefinitionError, before anything runs.
 
     `optional_steps`: write tools that the model may use although no required step needs them. If there are required
-    steps, other write tools that no option names are withheld: neither offered nor run until the user or an error names
+    steps, other write tools that no option names are withheld: their calls are refused until the user or an error names
     them. Without required steps, all are offered, but the same call runs only once and its values must have been seen
     (docs/guards.md, Plain requests).
     `on_text`: what a reply without a call means. `nudge`: a mistake. `accept`: the answer. `respond`: also a mistake,
@@ -349,7 +341,9 @@ class Workflow(Generic[R_co]):
             without=frozenset(several(self.without)),
         )
         writes = unneeded_writes(stated, self._named)
-        return replace(stated, withheld=writes) if required_tools(stated) else replace(stated, unruled=writes)
+        if not required_tools(stated):
+            return replace(stated, unruled=writes)
+        return replace(stated, withheld=() if "withheld" in stated.without else writes)
 
     @property
     def _named(self) -> tuple[str, ...]:

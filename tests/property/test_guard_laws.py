@@ -12,11 +12,19 @@ from forge.testing import assert_answered, batches, states
 from stages import enforce, execute, fold, pipeline, send, serialize, validate
 from stages.deliver import deliver
 from stages.effect import Ask, Budget, CallResult, Execute, Failed, Replied, Reply, Results, Send, Unresolved
-from stages.guards import guards_of, order
+from stages.guards import GUARDS, guards_of, order
 from stages.message import Assistant, Status, Tool, ToolCall, User
 from stages.offer import offered_tools
 from stages.order import Change, Use, obstacle
-from stages.rules import Limits, Rules, blocking_unknown_outcome, legal_tools, named_tools
+from stages.rules import (
+    UNKNOWN_OUTCOME,
+    Limits,
+    Rules,
+    blocking_unknown_outcome,
+    legal_tools,
+    named_tools,
+    obstacles,
+)
 from stages.rules import succeeded_names as names_of
 from stages.state import Awaiting, Folded, Ledger, Ready, State, Vetted
 from stages.tool import Grounded, Prerequisite, ToolSpec
@@ -58,6 +66,7 @@ rules_ = st.builds(
     ),
     required=st.sampled_from(((), ("look",), ("look", "write"))),
     order=st.lists(uses, max_size=2).map(tuple),
+    withheld=st.sampled_from(((), ("write",))),
     limits=st.builds(Limits, max_repeats=few),
 )
 
@@ -96,6 +105,17 @@ def test_what_is_offered_is_legal_and_there_is_something_if_anything_is(case: tu
     tools = offered_tools(rules, state)
     assert {tool.name for tool in tools} <= {tool.name for tool in may}
     assert bool(tools) == bool(may)
+
+
+@given(case=cases(), off=st.frozensets(st.sampled_from(sorted(GUARDS))))
+def test_a_tool_that_may_not_be_called_is_one_that_a_guard_refuses_unless_it_is_off(
+    case: tuple[Rules, State], off: frozenset[str]
+) -> None:
+    rules, state = case
+    for name, by in obstacles(replace(rules, without=off), state).items():
+        if by != UNKNOWN_OUTCOME:
+            assert by not in off
+            assert GUARDS[by].make(rules)(state, (ToolCall(id="1", name=name, arguments='{"what":"a"}'),))
 
 
 @given(cases())

@@ -15,6 +15,7 @@ from stages.objection import Guard, Stop, Verdict
 from stages.offer import NARROWINGS
 from stages.rules import REPLY_CHECKS
 from stages.state import State
+from stages.wire.target import Mode
 from tests.flows import Desk, finish
 
 LOOK = call("look", what="a")
@@ -127,18 +128,21 @@ def test_without_any_change_no_guardrail_is_left_out(tmp_path: Path) -> None:
         *("rescue", "guesses", "coercion", "schema", "retry nudges", "tool error nudges", *REPLY_CHECKS),
         *Desk().workflow.compiled.guards,
         "compaction",
-        *("withheld writes", "order of calls", *NARROWINGS),
+        *NARROWINGS,
     ]
 
 
-def test_what_a_constraint_did_not_offer_has_a_row_of_its_own(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("mode", "acted"), [("constrained", [2, 3]), ("native", [2])])
+def test_a_guard_acts_on_replies_and_on_what_a_constraint_offers(tmp_path: Path, mode: Mode, acted: list[int]) -> None:
     path = tmp_path / "run.jsonl"
     workflow = dataclasses.replace(Desk().workflow, optional_steps=())
-    run_sync(workflow, "Go.", backend=Scripted([LOOK, LOOK, END], mode="constrained"), journal=str(path))
+    script = [LOOK, LOOK if mode == "constrained" else call("fail", how="hard"), END]
+    run_sync(workflow, "Go.", backend=Scripted(script, mode=mode), journal=str(path))
     rows = {row.guardrail: row for row in ablate(path, workflow)}
-    offers = {name: [one.turn for one in row.acted] for name, row in rows.items() if row.acted}
-    assert offers == {"withheld writes": [2, 3]}
-    acted, _ = rows["withheld writes"].acted
-    assert (str(acted.did), str(acted.without)) == ("offers look, write, finish", "offers look, write, fail, finish")
-    prompted = ablated(tmp_path / "2", [LOOK, LOOK, END], workflow)
-    assert not prompted["withheld writes"].acted
+    assert [one.turn for one in rows["withheld"].acted] == acted
+    did, without = str(rows["withheld"].acted[0].did), str(rows["withheld"].acted[0].without)
+    if mode == "constrained":
+        assert (did, without) == ("offers look, write, finish", "offers look, write, fail, finish")
+        assert [one.turn for one in rows["required_steps"].acted] == [1]
+    else:
+        assert without == 'runs fail {"how":"hard"}'

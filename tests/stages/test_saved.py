@@ -14,6 +14,15 @@ def test_a_state_of_another_version_is_refused_in_words() -> None:
         current(State(history=(), version=1))
 
 
+@pytest.mark.parametrize("rest", ['"history":[{"type":"user"}]', '"history":[],"ledger":{"budget":7}', '"history":[]'])
+def test_a_state_whose_fields_were_others_is_refused_by_its_version(rest: str) -> None:
+    saved = f'{{{rest},"version":3}}'
+    with pytest.raises(ValueError, match="the state is of version 3"):
+        load(saved)
+    with pytest.raises(ValueError, match="the state is of version 3"):
+        load_parts(SavedParts(rest=saved.encode(), messages=(b"{}",)))
+
+
 @given(state=states())
 def test_in_parts_it_is_the_same_and_one_more_message_is_one_more_part(state: State) -> None:
     parts = save_parts(state)

@@ -28,6 +28,7 @@ from stages.guards import (
     repetition,
     required_steps,
     tool_calls,
+    withheld,
 )
 from stages.halt import BudgetSpent
 from stages.message import Assistant, History, Kind, System, Tool, ToolCall, UnknownCall, User
@@ -170,6 +171,7 @@ LAWFUL: dict[str, tuple[Guard, list[str]]] = {
         order(replace(RULES, order=(Use(tool="look", at_most=1), Use(tool="fail", after=("look",))))),
         ["{}"],
     ),
+    "withheld": (withheld(replace(RULES, withheld=("write",))), ["{}"]),
     "no_placeholders": (no_placeholders(RULES), ['{"what":"<what>"}', '{"what":["<result>"]}', '{"what":"C-204"}']),
     "grounding": (
         grounding(Rules(tools=(ruled(grounded=(Grounded(argument="what"),)),))),

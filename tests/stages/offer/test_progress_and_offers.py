@@ -316,7 +316,7 @@ class Plant:
             raise ToolFailed("It is gone.")
         if part == "odd":
             raise OSError("The line is busy.")
-        raise ToolResolutionError("There are 'p2' and 'p3'." if part[0] == "p" else f"There is no {part}.")
+        raise ToolResolutionError("There are 'pump' and 'pumps'." if part[0] == "p" else f"There is no {part}.")
 
     def ring(self) -> str:
         """Ring."""
@@ -369,9 +369,9 @@ def test_a_look_up_that_failed_for_good_is_not_offered_in_the_next_reply_but_lat
 
 
 def test_a_look_up_that_was_refused_is_offered_what_its_answer_names_and_was_not_used() -> None:
-    offers = Plant().offers(*(call("find", part=part) for part in ("p1", "p2", "p3")))
+    offers = Plant().offers(*(call("find", part=part) for part in ("pomp", "pump", "pumps")))
     found = [one["find"]["properties"]["part"].get("enum") for one in offers]
-    assert found == [None, ["p2", "p3"], ["p3"], None]
+    assert found == [None, ["pump", "pumps"], ["pumps"], None]
 
 
 KEPT: dict[str, tuple[list[Reply], dict[str, Any]]] = {

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from msgspec import Raw
 from msgspec.structs import replace
 
-from forge import Limits, Workflow, run_sync, tool
+from forge import Limits, Workflow, resume_sync, run_sync, tool
 from forge.errors import DefinitionError
 from forge.guardrails import Guardrails, RunCalls
 from forge.interpreters.scripted import Line, Scripted, call
 from stages import events
 from stages.effect import Said
-from stages.message import Tool
+from stages.message import Tool, UnknownCall
 from stages.order import Use
 from stages.rules import Rules, legal_tools, pending, unneeded_writes
 from stages.state import Ledger, State, Success
@@ -279,8 +279,28 @@ def test_what_is_withheld_is_told_once_with_what_to_do() -> None:
     desk.run(READ, "She is on her way.")
     (held,) = (one for one in desk.events if isinstance(one, events.HeldBack))
     assert (held.tools, held.by) == (("send_message",), "withheld")
-    assert held.what == "not offered: send_message"
+    assert held.what == "refused if called: send_message"
     assert "optional_steps" in held.why
+
+
+def test_withholding_can_be_turned_off_like_any_guard() -> None:
+    desk = Desk(required_steps=["read_messages"], without=["withheld"])
+    (_, second, _) = desk.run(READ, TELL, "Ana knows.").requests
+    assert offered(second) == {"read_messages", "send_message", "words"}
+    assert desk.done == ["read Ana", "Ana: I am late."]
+
+
+def test_a_tool_that_an_unknown_outcome_blocks_is_told_of() -> None:
+    desk = Desk()
+    unsure = UnknownCall(id="1", name="send_message", arguments="{}")
+    state = desk.workflow.start(ASKED).note(in_doubt=(unsure,))
+    heard = heard_by(desk.events.append)
+    model = Scripted(["Was it sent?", "Was it sent?"], mode="constrained")
+    resume_sync(desk.workflow, state, backend=model, on_event=heard).unwrap()
+    assert offered(model.requests[0]) == {"read_messages", "words"}
+    (held,) = (one for one in desk.events if isinstance(one, events.HeldBack))
+    assert (held.what, held.by) == ("not offered: send_message", "unknown_outcome")
+    assert "ask=" in held.why
 
 
 def answer(text: str) -> str:
