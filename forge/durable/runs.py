@@ -54,7 +54,7 @@ from forge.durable.records import (
 from forge.durable.timeline import Timeline
 from forge.errors import ForgeError, RunError, explain
 from forge.journal.file import JournalFile
-from forge.journal.records import Entry, Header, Journal, Recorded, bare_lines
+from forge.journal.records import Header, Journal, JournalEntry, Recorded, bare_lines
 from forge.outcome import Finished, Halted
 from forge.runtime.questions import asking
 from forge.runtime.runs import accepted
@@ -534,7 +534,7 @@ class Runs:
         segments = _segments(run, _number(await self._last(run)))
         known = await self.rows(segments)
         header: Header | None = None
-        entries: list[Entry] = []
+        entries: list[JournalEntry] = []
         pending: Recorded | None = None
         for segment in segments:
             steps = await self.steps(segment)
@@ -548,7 +548,7 @@ class Runs:
                         done = STEP.decode(text_of(row.output))
                         pending = done.effect if isinstance(done, StepCancelled) else None
                         if isinstance(done, Performed):
-                            entries.append(Entry(effect=done.effect, outcome=done.outcome))
+                            entries.append(JournalEntry(effect=done.effect, outcome=done.outcome))
                     case _:
                         pass
             end = _output(known[segment]) if segment in known else None

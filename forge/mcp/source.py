@@ -22,7 +22,7 @@ from forge.mcp.session import McpSession
 from forge.tools.definition import Explicit, Returned, Signature, Tool, ToolOptions, as_it_is, tell_unchecked, tool
 from stages.decoding import sound
 from stages.options import did_you_mean
-from stages.schema.check import readable
+from stages.schema.check import readable_schema
 
 # Forge's tools for the connected servers, and mistakes in the user's options.
 
@@ -63,7 +63,7 @@ def _forge_tool(
 ) -> Tool[..., object]:
     """The tool under that name. The model sees the schema unchanged; it is checked as far as forge can read it."""
     schema = Raw(msgspec.json.encode(listed.input_schema))
-    checked = readable(schema)
+    checked = readable_schema(schema)
     tell_unchecked(name, checked)
     # A schema that is not an object with properties would be useless to a model.
     shown = schema if isinstance(listed.input_schema.get("properties", {}), dict) else checked
