@@ -70,7 +70,7 @@ def execute(rules: Rules) -> Stage:
             return state.to(_questioned(state, batch, paused, specs))
         left = unanswered_calls(batch)
         if left and out_of_time(state.ledger.budget):
-            batch = batch.with_results(*(NotRun(call_id=c.id, reason=nudges.out_of_time(c.name)) for c in left))
+            batch = batch.with_results(*(NotRun(call_id=c.id, reason=nudges.time_was_up(c.name)) for c in left))
         elif left:
             return state.to(_awaiting(state, batch, next_group(left, specs, rules.calls.max_parallel), specs))
         new = batch_record(batch)

@@ -249,7 +249,7 @@ def without_lost_pauses(batch: Batch, tools: Collection[str]) -> Batch:
     return replace(batch, results=tuple(told))
 
 
-def answered(state: State, answer: str, budget: Budget) -> State | None:
+def with_answer(state: State, answer: str, budget: Budget) -> State | None:
     """The state that continues the paused call with which a run ended; None if it did not end with one.
 
     Like any user message, the answer has its own budget; what was done before stays done.

@@ -116,7 +116,7 @@ CALL_AFTER_THINKING = "Now make the call."
 # Calls that ran, or may have: failures, unknown outcomes, a person's answers.
 
 
-def out_of_time(name: str) -> str:
+def time_was_up(name: str) -> str:
     """The call was not run, because the budget's seconds are spent."""
     return f"{name} was not run, because the time for this task was up. Call it again if it is still needed."
 
@@ -295,7 +295,7 @@ def called_before(*, recall: bool, all_of_them: bool) -> str:
     )
 
 
-def called(call_id: str, name: str, arguments: str, failed: str) -> str:
+def call_row(call_id: str, name: str, arguments: str, failed: str) -> str:
     """A line of that list: a call, with its id if it can be recalled, and with how it failed."""
     one_line = " ".join(quote(arguments, 100).split())
     words = (call_id, name, one_line, f"({failed})" if failed else "")

@@ -22,7 +22,7 @@ from forge.errors import DefinitionError, ForgeError, SessionChangedError, Unrec
 from forge.journal.file import next_part, refuse_other_parts, refuse_taken
 from forge.outcome import Finished, Halted, R_co
 from forge.runtime.emitter import OnEvent, notify
-from forge.runtime.event_stream import Line, same_progress, streamed, told_to
+from forge.runtime.event_stream import EventQueue, same_progress, streamed, told_to
 from forge.runtime.runs import carried_on, synchronously
 from forge.runtime.watching import Watching
 from forge.workflow.checks import OnText, fill
@@ -437,7 +437,7 @@ class Agent(Generic[R_co]):
         generator waits for its end (`contextlib.aclosing`). Raises what `process` raises.
         """
 
-        async def start(line: Line[Stamped], stop: asyncio.Event) -> None:
+        async def start(line: EventQueue[Stamped], stop: asyncio.Event) -> None:
             told: Watching = {**told_to(line.put, line.room, watching), "cancel": stop}
             reader.set(line.room)  # only in this task
             await self.process(message, **told)

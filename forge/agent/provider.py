@@ -10,8 +10,8 @@ from returns.result import Failure, Result, Success
 from forge.backends.routing import reached
 from forge.connection import AnyBackend, Setup
 from forge.errors import DefinitionError, checked_options
-from forge.runtime.event_stream import Line, streamed
-from forge.runtime.reaching import Stopped, unless
+from forge.runtime.event_stream import EventQueue, streamed
+from forge.runtime.reaching import ConnectCancelled, unless
 from stages import fold, pipeline, reasoning, send, serialize
 from stages.decoding import sound_struct
 from stages.effect import Fault, Replied, Reply, Send, Undelivered
@@ -51,12 +51,12 @@ class Provider:
         """
         history = _history(messages)
 
-        async def start(line: Line[Delta | Reply | Fault], stop: asyncio.Event) -> None:
+        async def start(line: EventQueue[Delta | Reply | Fault], stop: asyncio.Event) -> None:
             async def on_chunk(delta: Delta) -> None:
                 line.put(delta)
                 await line.room()
 
-            with suppress(Stopped):
+            with suppress(ConnectCancelled):
                 async with unless(stop), reached(self._backend).connect() as connection:
                     ended = _reply(await connection.told(on_chunk)(_request(history, connection.setup)))
                     line.put(ended.unwrap() if isinstance(ended, Success) else ended.failure())

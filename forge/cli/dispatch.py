@@ -52,10 +52,10 @@ def _discard(stream: TextIO) -> None:
 
 @contextmanager
 def _logged(how: str) -> Iterator[None]:
-    from forge.runtime.log import JsonFormatter, escaped  # noqa: PLC0415
+    from forge.runtime.log import JsonFormatter, escape_record  # noqa: PLC0415
 
     log, handler = logging.getLogger("forge"), logging.StreamHandler(sys.stderr)
-    handler.addFilter(escaped)
+    handler.addFilter(escape_record)
     handler.setFormatter(JsonFormatter() if how == "json" else logging.Formatter("%(asctime)s %(message)s"))
     level = log.level
     log.addHandler(handler)

@@ -20,7 +20,7 @@ from forge.cli.signals import until_signal
 from forge.durable import Run, Runs
 from forge.durable.runs import workflow_of
 from forge.errors import ForgeError, RunError, quantity
-from forge.journal.replaying import ending
+from forge.journal.replaying import ending_text
 from stages.effect import Approved, Rejected, Settled
 
 _T = TypeVar("_T")
@@ -254,7 +254,7 @@ def _show(console: Console, run: Run) -> None:
     if run.message:
         console.show(LabelledText("message", printable(run.message)))
     if run.outcome is not None:
-        console.show(LabelledText("done", printable(ending(run.outcome))))
+        console.show(LabelledText("done", printable(ending_text(run.outcome))))
     for call in run.in_doubt:
         why = f": {call.why}" if call.why else ""
         sentence = f"{call.name} {call.arguments} was started and may have taken effect{why}"

@@ -30,7 +30,7 @@ from forge.evals.players import FORGE, PLAIN
 from forge.evals.results import RowFile, journal_folder
 from forge.evals.row import Configuration, Row
 from forge.evals.scenario import RunVerdict, Scenario
-from forge.evals.series import RunOptions, ServerLost
+from forge.evals.series import SeriesOptions, ServerLost
 from forge.evals.serving import MAX_TOKENS, ModelServer, serving
 from forge.evals.suite import SUITES
 from forge.runtime.watching import TOOL_LOGGER
@@ -248,7 +248,7 @@ def run_eval(given: argparse.Namespace) -> int:
         axes=options,
         seeds=tuple(range(options.seed, options.seed + options.runs)),
         parallel=options.parallel,
-        options=RunOptions(seconds=options.timeout, journals=journal_folder(Path(options.output)), commit=commit()),
+        options=SeriesOptions(seconds=options.timeout, journals=journal_folder(Path(options.output)), commit=commit()),
     )
     if given.probe:
         return asyncio.run(until_signal(_probe(console, evaluation, servers)))

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from forge.cli.console import LINE, LabelledText, printable
 from forge.errors import explain
-from forge.journal.replaying import ending
+from forge.journal.replaying import ending_text
 from stages import events
 from stages.effect import CallResult, InDoubt, Paused, Succeeded
 from stages.execution import result_text
@@ -105,7 +105,7 @@ def rows(event: events.Event | Delta) -> Iterator[LabelledText]:
         case events.BackendReplaced(halt=halt):
             yield run_row("mode", f"continuing with the next fallback: {explain(halt)}")
         case events.RunFinished(outcome=outcome):
-            yield run_row("done", ending(outcome))
+            yield run_row("done", ending_text(outcome))
         case events.RunHalted(halt=halt):
             yield run_row("halted", explain(halt))
         case _:

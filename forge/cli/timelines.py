@@ -14,8 +14,8 @@ from msgspec import Raw, Struct
 from forge.cli.console import LabelledText, readable
 from forge.cli.rows import rows, run_row
 from forge.errors import ForgeError, explain, quantity
-from forge.journal.records import Entry, Journal, SentPart
-from forge.journal.replaying import Step, effect_name, ending
+from forge.journal.records import Journal, JournalEntry, SentPart
+from forge.journal.replaying import Step, effect_name, ending_text
 from stages import events
 from stages.decoding import decode_or
 from stages.effect import (
@@ -69,7 +69,7 @@ def _end(journal: Journal, last: Step | None) -> LabelledText:
     if last is not None and last.halt is not None:
         return run_row("halted", explain(last.halt))
     if last is not None and isinstance(last.state.phase, Done):
-        return run_row("done", ending(last.state.phase.outcome))
+        return run_row("done", ending_text(last.state.phase.outcome))
     pending = journal.pending
     return run_row("interrupted", f"started, never finished: {effect_name(pending)}" if pending else "nothing followed")
 
@@ -258,7 +258,7 @@ def recorded_timeline(journal: Journal) -> list[_Section]:
     return sections
 
 
-def _journal_items(entry: Entry, results: set[str]) -> Iterator[LabelledText]:
+def _journal_items(entry: JournalEntry, results: set[str]) -> Iterator[LabelledText]:
     """What happened; `results` are texts already shown as tool results."""
     match entry.effect:
         case SentPart(messages=messages):

@@ -25,7 +25,7 @@ from forge.errors import ForgeError
 from stages.decoding import sound
 
 APPLICATION = "forge"
-VERSION = "forge-3"
+STEPS_VERSION = "forge-3"
 """The version of the order of steps per effect, and of the states. Workers leave runs of other versions alone."""
 
 WORKFLOW = "forge.run"
@@ -83,7 +83,7 @@ class SegmentRow(Struct, frozen=True, kw_only=True):
     created: float
     updated: float
     attributes: Mapping[str, object]
-    version: str = VERSION
+    version: str = STEPS_VERSION
     owner: str = ""
     until: float | None = None
     output: str | None
@@ -286,7 +286,7 @@ class Database:
                 attributes=row[4] if isinstance(row[4], dict) else {},
                 owner=row[5] or "",
                 until=row[6] and row[6] / 1000,
-                version=row[7] or VERSION,
+                version=row[7] or STEPS_VERSION,
                 output=row[8],
                 error=row[9],
             )
@@ -324,7 +324,7 @@ class Database:
         runs = self._runs
         waits = sa.and_(runs.c.workflow_uuid == segment, runs.c.status.in_(("ENQUEUED", "DELAYED")))
         with self.engine.begin() as connection:
-            connection.execute(sa.update(runs).where(waits).values(application_version=VERSION))
+            connection.execute(sa.update(runs).where(waits).values(application_version=STEPS_VERSION))
 
     def enqueue(self, options: EnqueueOptions, text: str) -> None:
         """Enqueue a segment. Unlike DBOS's own method, this does not wait for a database that is away."""
@@ -366,7 +366,7 @@ class Database:
         queued: dict[str, object] = {
             "status": "ENQUEUED",
             "queue_name": queue,
-            "application_version": VERSION,
+            "application_version": STEPS_VERSION,
             "recovery_attempts": 0,
             "updated_at": round(time.time() * 1000),
         }

@@ -44,7 +44,7 @@ class Segment(Struct, frozen=True, kw_only=True):
     follows: str = ""
 
 
-class Prepared(Struct, frozen=True, kw_only=True, tag="prepared"):
+class Reached(Struct, frozen=True, kw_only=True, tag="prepared"):
     """The first step of a run: its backend, and the state in which it begins."""
 
     setup: Setup
@@ -66,7 +66,7 @@ class Performed(Struct, frozen=True, kw_only=True, tag="performed", omit_default
     told: tuple[Stamped, ...] = ()
 
 
-class Interrupted(Struct, frozen=True, kw_only=True, tag="interrupted", omit_defaults=True):
+class StepCancelled(Struct, frozen=True, kw_only=True, tag="interrupted", omit_defaults=True):
     """A step during which the run was cancelled. `begun`: it may have taken effect. `told` as in `Performed`."""
 
     effect: Recorded
@@ -99,8 +99,8 @@ class SegmentEnd(Struct, frozen=True, kw_only=True, tag="ended"):
 
 
 ANSWER: msgspec.json.Decoder[Approved | Rejected | Settled] = msgspec.json.Decoder(Approved | Rejected | Settled)
-FIRST: msgspec.json.Decoder[Prepared | Unreached] = msgspec.json.Decoder(Prepared | Unreached)
-STEP: msgspec.json.Decoder[Performed | Interrupted] = msgspec.json.Decoder(Performed | Interrupted)
+FIRST: msgspec.json.Decoder[Reached | Unreached] = msgspec.json.Decoder(Reached | Unreached)
+STEP: msgspec.json.Decoder[Performed | StepCancelled] = msgspec.json.Decoder(Performed | StepCancelled)
 BEGUN = msgspec.json.Decoder(Begun)
 OUTPUT: msgspec.json.Decoder[Next | SegmentEnd] = msgspec.json.Decoder(Next | SegmentEnd)
 SEGMENT = msgspec.json.Decoder(Segment)
@@ -117,7 +117,7 @@ def how_ended(halt: Halt | None) -> Literal["completed", "halted", "cancelled"]:
             return "halted"
 
 
-def written(value: Struct) -> str:
+def json_text(value: Struct) -> str:
     """The value as JSON text."""
     return msgspec.json.encode(value).decode()
 

@@ -23,7 +23,7 @@ from forge.callbacks import Answer
 from forge.durable.database import (
     ANSWERED,
     ANSWERS,
-    VERSION,
+    STEPS_VERSION,
     WORKFLOW,
     Database,
     SegmentRow,
@@ -37,24 +37,24 @@ from forge.durable.records import (
     OUTPUT,
     SEGMENT,
     STEP,
-    Interrupted,
     Next,
     Performed,
-    Prepared,
+    Reached,
     Segment,
     SegmentEnd,
+    StepCancelled,
     definition_digest,
     how_ended,
+    json_text,
     packed,
     queue_of,
     segment_id,
     unpacked,
-    written,
 )
 from forge.durable.timeline import Timeline
 from forge.errors import ForgeError, RunError, explain
 from forge.journal.file import JournalFile
-from forge.journal.records import Entry, Header, Journal, Recorded, bare_lines
+from forge.journal.records import Header, Journal, JournalEntry, Recorded, bare_lines
 from forge.outcome import Finished, Halted
 from forge.runtime.questions import asking
 from forge.runtime.runs import accepted
@@ -143,7 +143,7 @@ class Run(Struct, frozen=True, kw_only=True):
     follows: str = ""
     followed_by: str = ""
     segment: int = 0
-    version: str = VERSION
+    version: str = STEPS_VERSION
 
     @property
     def over(self) -> bool:
@@ -278,8 +278,8 @@ class Runs:
         if start.owner:
             options["authenticated_user"] = start.owner
         if after is None:
-            await asyncio.to_thread(self._database.enqueue, options, written(segment))
-        elif not await asyncio.to_thread(self._database.enqueue_after, after, options, written(segment)):
+            await asyncio.to_thread(self._database.enqueue, options, json_text(segment))
+        elif not await asyncio.to_thread(self._database.enqueue_after, after, options, json_text(segment)):
             raise _goes_on(await self.get(_run(after.id)))
         return _same((await self.rows([first]))[first], start)
 
@@ -371,7 +371,7 @@ class Runs:
 
         fit = await asking(given)(question)
         segment, client = segment_id(run, known.segment), self._database.client
-        await client.send_async(segment, written(fit), ANSWERS, idempotency_key=f"{segment}/{question.digest}")
+        await client.send_async(segment, json_text(fit), ANSWERS, idempotency_key=f"{segment}/{question.digest}")
         await client.set_workflow_delay_async(segment, delay_seconds=0)
 
     async def cancel(self, run: str) -> None:
@@ -406,7 +406,7 @@ class Runs:
     async def upgrade(self, run: str) -> None:
         """Let workers of this version of forge resume a run that another version began, from its last step."""
         row = await self._last(run)
-        if row.version == VERSION or _state(row)[0] in _OVER:
+        if row.version == STEPS_VERSION or _state(row)[0] in _OVER:
             known = await self.get(run)
             raise RunError(
                 f"only a run of another version that has not ended can be upgraded; the run {run} is {known.state}, "
@@ -422,7 +422,7 @@ class Runs:
         """The runs in progress that workers of this version leave alone."""
         async for runs in self._pages():
             for run in runs:
-                if run.version != VERSION and not run.over:
+                if run.version != STEPS_VERSION and not run.over:
                     yield run
 
     async def _pages(self) -> AsyncIterator[Sequence[Run]]:
@@ -472,7 +472,7 @@ class Runs:
             segment,
             number=segment.number + 1,
             state=packed(state),
-            setup=next((one.setup for one in prepared if isinstance(one, Prepared)), segment.setup),
+            setup=next((one.setup for one in prepared if isinstance(one, Reached)), segment.setup),
             heard=await self._heard(row),
         )
         options = _options(following)
@@ -483,8 +483,8 @@ class Runs:
             self._database.enqueue_after,
             row,
             options,
-            written(following),
-            retried=written(Next(number=following.number, retried=True)),
+            json_text(following),
+            retried=json_text(Next(number=following.number, retried=True)),
             unless=segment_id(successor, 0),
         ):
             followed = bool(await self.rows([segment_id(successor, 0)]))
@@ -534,7 +534,7 @@ class Runs:
         segments = _segments(run, _number(await self._last(run)))
         known = await self.rows(segments)
         header: Header | None = None
-        entries: list[Entry] = []
+        entries: list[JournalEntry] = []
         pending: Recorded | None = None
         for segment in segments:
             steps = await self.steps(segment)
@@ -546,9 +546,9 @@ class Runs:
                         pending = BEGUN.decode(text_of(row.output)).effect
                     case "send" | "execute" | "ask":
                         done = STEP.decode(text_of(row.output))
-                        pending = done.effect if isinstance(done, Interrupted) else None
+                        pending = done.effect if isinstance(done, StepCancelled) else None
                         if isinstance(done, Performed):
-                            entries.append(Entry(effect=done.effect, outcome=done.outcome))
+                            entries.append(JournalEntry(effect=done.effect, outcome=done.outcome))
                     case _:
                         pass
             end = _output(known[segment]) if segment in known else None
@@ -764,7 +764,7 @@ def _options(segment: Segment) -> EnqueueOptions:
         "workflow_name": WORKFLOW,
         "queue_name": queue_of(segment.workflow),
         "workflow_id": segment_id(segment.run, segment.number),
-        "app_version": VERSION,
+        "app_version": STEPS_VERSION,
     }
     if segment.priority is not None:
         options["priority"] = segment.priority
@@ -849,10 +849,10 @@ def _problem(row: SegmentRow) -> str:
 
 
 def _stranded(row: SegmentRow) -> str:
-    if row.version == VERSION or row.status in {"ERROR", "CANCELLED"}:
+    if row.version == STEPS_VERSION or row.status in {"ERROR", "CANCELLED"}:
         return ""
     return (
-        f"the run was started by version {row.version}, and workers of {VERSION} leave it alone; "
+        f"the run was started by version {row.version}, and workers of {STEPS_VERSION} leave it alone; "
         f"resume it with forge runs upgrade {_run(row.id)}"
     )
 
@@ -876,7 +876,7 @@ def _goes_on(known: Run) -> RunError:
 
 def _header(first: SegmentRow, text: str) -> Header | None:
     found = FIRST.decode(text)
-    if not isinstance(found, Prepared):
+    if not isinstance(found, Reached):
         return None
     return Header(
         workflow=str(first.attributes.get("workflow", "")),

@@ -29,19 +29,19 @@ from forge.durable.records import (
     FIRST,
     STEP,
     Begun,
-    Interrupted,
     Next,
     Performed,
-    Prepared,
+    Reached,
     Segment,
     SegmentEnd,
+    StepCancelled,
     Unreached,
     definition_digest,
+    json_text,
     packed,
     queue_of,
     segment_id,
     unpacked,
-    written,
 )
 from forge.errors import BackendError, ForgeError, quantity
 from forge.journal.definition import definition_of
@@ -171,9 +171,9 @@ class Performing:
                 state = await counted(self._workflow, self._state, connection)
             except BackendError as error:
                 self._log_failed(self._segment.run, error.fault.detail)
-                return written(Unreached(fault=error.fault))
+                return json_text(Unreached(fault=error.fault))
             definition = definition_of(self._workflow)
-            return written(Prepared(setup=connection.setup, state=Raw(save(state)), definition=definition))
+            return json_text(Reached(setup=connection.setup, state=Raw(save(state)), definition=definition))
 
         found = FIRST.decode(await _step("setup", prepare))
         if isinstance(found, Unreached):
@@ -253,7 +253,7 @@ class Performing:
         if isinstance(effect, Execute) and not effect.retriable:
 
             async def begin() -> str:
-                return written(Begun(nonce=self._nonce, effect=known))
+                return json_text(Begun(nonce=self._nonce, effect=known))
 
             begun = BEGUN.decode(await _step("begin", begin))
             self._refuse_another(begun.effect, known)
@@ -267,20 +267,20 @@ class Performing:
             self._told.clear()
             if isinstance(effect, Execute) and mark != self._nonce:
                 unknown = tuple(unknown_result(call, _DIED) for call in effect.calls)
-                return written(Performed(effect=known, outcome=Results(results=unknown)))
+                return json_text(Performed(effect=known, outcome=Results(results=unknown)))
             if self._cancel.is_set():
-                return written(Interrupted(effect=known, begun=False))
+                return json_text(StepCancelled(effect=known, begun=False))
             outcome = await uncancelled(self._cancel, perform())
             if outcome is None:
-                return written(Interrupted(effect=known, begun=True, told=tuple(self._told)))
+                return json_text(StepCancelled(effect=known, begun=True, told=tuple(self._told)))
             if isinstance(effect, Execute) and isinstance(outcome, Results) and not self._may_end(effect):
                 outcome = replace(outcome, heard=tuple(await self._host.said(self._segment.run, self._heard)))
-            return written(Performed(effect=known, outcome=outcome, told=tuple(self._told)))
+            return json_text(Performed(effect=known, outcome=outcome, told=tuple(self._told)))
 
         done = STEP.decode(await _step(type(effect).__name__.lower(), act))
         emitter.recovering = recorded
         self._refuse_another(done.effect, known)
-        if isinstance(done, Interrupted):
+        if isinstance(done, StepCancelled):
             raise _Cancelled(begun=done.begun)
         if isinstance(done.outcome, Results):
             self._heard += len(done.outcome.heard)
@@ -300,7 +300,7 @@ class Performing:
         return known
 
     def _refuse_another(self, recorded: Recorded, now: Recorded) -> None:
-        if written(recorded) != written(now):
+        if json_text(recorded) != json_text(now):
             raise ForgeError(
                 f"the run {self._segment.run} cannot be recovered: effect {self._effects} of its segment "
                 f"{self._segment.number} differs from the recorded one; a tool, a stage or forge itself "
@@ -337,7 +337,7 @@ class Performing:
         delay = segment.within if self._asks() else None
         run_id = segment_id(segment.run, number)
         with SetWorkflowID(run_id), SetEnqueueOptions(delay_seconds=delay, priority=segment.priority):
-            await DBOS.enqueue_workflow_async(queue_of(segment.workflow), again, written(following))
+            await DBOS.enqueue_workflow_async(queue_of(segment.workflow), again, json_text(following))
         await self._host.continued(segment_id(segment.run, 0), run_id, number)
         return Next(number=number)
 

@@ -7,7 +7,7 @@ from returns.result import Result
 
 from forge.connection import Setup
 from forge.durable.database import StepRow, text_of
-from forge.durable.records import FIRST, STEP, Interrupted, Prepared
+from forge.durable.records import FIRST, STEP, Reached, StepCancelled
 from forge.journal.replaying import Step, delivered, step_after
 from forge.runtime.loop import cancelled
 from forge.workflow.turn import advanced, compiled_turn
@@ -51,7 +51,7 @@ class Timeline:
         match row.name:
             case "setup":
                 found = FIRST.decode(text_of(row.output))
-                if isinstance(found, Prepared):
+                if isinstance(found, Reached):
                     yield from self._begun(found.setup, load(bytes(found.state)))
                 else:
                     yield from self._told(RunHalted(halt=BackendFailed(fault=found.fault, attempts=1)))
@@ -60,7 +60,7 @@ class Timeline:
                 for told in done.told:
                     self._sequence = following(self._sequence, self._step.state)
                     yield replace(told, sequence=self._sequence)
-                if isinstance(done, Interrupted):
+                if isinstance(done, StepCancelled):
                     state = self._step.state
                     end = cancelled(interrupt(state, begun=done.begun)).halt
                     yield from self._told(*closing(state, begun=done.begun), RunHalted(halt=end))

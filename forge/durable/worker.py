@@ -20,8 +20,8 @@ from forge.agent.agent import Agent
 from forge.backends.routing import reached
 from forge.callbacks import OnChunk
 from forge.connection import AnyBackend, Connection
-from forge.durable.database import APPLICATION, VERSION, WORKFLOW, Database, StoredJson
-from forge.durable.records import SEGMENT, SegmentEnd, how_ended, queue_of, segment_id, written
+from forge.durable.database import APPLICATION, STEPS_VERSION, WORKFLOW, Database, StoredJson
+from forge.durable.records import SEGMENT, SegmentEnd, how_ended, json_text, queue_of, segment_id
 from forge.durable.runs import Runs, Served, workflow_of
 from forge.durable.segment import Performing
 from forge.errors import BackendError, DefinitionError, ForgeError, quantity
@@ -167,7 +167,7 @@ class Worker:
                 "system_database_url": database.url,
                 "system_database_engine": database.engine,
                 "serializer": StoredJson(),
-                "application_version": VERSION,
+                "application_version": STEPS_VERSION,
                 "executor_id": self._id,
                 "max_executor_threads": 16,
                 "notification_listener_polling_interval_sec": _POLL,
@@ -249,7 +249,7 @@ class Worker:
             if isinstance(end, SegmentEnd):  # before it ends, so that lists miss no ended run
                 ended = {"ended": how_ended(end.halt)}
                 await self._database.client.update_workflow_attributes_async(first, ended, merge=True)
-            return written(end)
+            return json_text(end)
         except DBAPIError as error:
             # A full disk, for example. The run goes on: the sweeper enqueues the segment again once it can.
             _log.warning("cannot record the run %s: %s", segment.run, str(error).partition("\n")[0])

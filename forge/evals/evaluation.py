@@ -26,7 +26,7 @@ from forge.evals.configurations import (
 from forge.evals.player import Player
 from forge.evals.row import Configuration, Row
 from forge.evals.scenario import Scenario
-from forge.evals.series import RunOptions, row_of, scenario_digest
+from forge.evals.series import SeriesOptions, row_of, scenario_digest
 from forge.evals.serving import ModelServer, ModeName, Serving, serving
 from stages.options import did_you_mean
 from stages.wire.target import Mode
@@ -190,7 +190,7 @@ class Evaluation(Struct, frozen=True, kw_only=True):
     axes: Axes
     seeds: tuple[int, ...]
     parallel: int | None = None
-    options: RunOptions = RunOptions()
+    options: SeriesOptions = SeriesOptions()
 
     def __post_init__(self) -> None:
         """Refuse unknown names and an empty plan before a server is contacted or started."""

@@ -16,8 +16,8 @@ from forge.evals.statistics import (
     ALPHA,
     QUALITIES,
     Comparison,
-    Metrics,
     Pairing,
+    RunMetrics,
     compare,
     family,
     fewest_pairs,
@@ -40,7 +40,7 @@ class Column(Struct, frozen=True, kw_only=True):
     configuration: Configuration
     label: str
     name: str
-    metrics: Metrics
+    metrics: RunMetrics
     runs: Mapping[str, tuple[Row, ...]]
 
     @property
@@ -253,7 +253,7 @@ class _Metric(Struct, frozen=True):
     """A column of the table of metrics: its meaning, and a configuration's value as text."""
 
     meaning: str
-    text: Callable[[Metrics], str]
+    text: Callable[[RunMetrics], str]
 
 
 HEADINGS: Mapping[str, _Metric] = MappingProxyType(
@@ -334,10 +334,10 @@ def markdown(report: EvalReport, title: str = "Evals") -> str:
         counts = ((name, *(_cell_text(one.runs.get(name, ())) for one in columns)) for name in report.scenarios)
         headings = ("scenario", *(column.name for column in columns))
         lines += ["", f"## Scenarios with {_text(model)}", "", *_table(headings, counts)]
-    return "\n".join((*overview(report, title), *lines, *remarks(report), ""))
+    return "\n".join((*overview_lines(report, title), *lines, *remarks(report), ""))
 
 
-def overview(report: EvalReport, title: str) -> Iterator[str]:
+def overview_lines(report: EvalReport, title: str) -> Iterator[str]:
     """Lines of Markdown: what was run, and the metrics and claims of each model."""
     yield from (f"# {_text(title)}", "", _text(report.facts) + ".", "", _text(report.method))
     for model, columns in report.models.items():

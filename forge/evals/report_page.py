@@ -10,9 +10,9 @@ import msgspec
 from markdown_it import MarkdownIt
 
 from forge.errors import quantity
-from forge.evals.report import Column, EvalReport, overview, remarks
+from forge.evals.report import Column, EvalReport, overview_lines, remarks
 from forge.evals.row import Row
-from forge.evals.statistics import Metrics, Proportion, metrics_of
+from forge.evals.statistics import Proportion, RunMetrics, metrics_of
 
 # The heat map: scenarios by configurations, each cell a button with its interval.
 
@@ -105,7 +105,7 @@ def _line(report: EvalReport, tags: Sequence[str], number: int, name: str) -> st
     return f'<tr data-tags="{places}">{heading}{"".join(cells)}</tr>'
 
 
-def _cell(key: str, column: int, of: str, found: Metrics) -> str:
+def _cell(key: str, column: int, of: str, found: RunMetrics) -> str:
     """A cell; its button opens the runs."""
     if not found.runs:
         return f"<td data-col={column} class=none><span class=hidden>not run</span></td>"
@@ -251,7 +251,7 @@ def page_of(report: EvalReport, timelines: Timelines, title: str = "Evals") -> s
         title=escape(title),
         style=style,
         script=script,
-        overview=_rendered(overview(report, title)),
+        overview=_rendered(overview_lines(report, title)),
         heat_map=_heat_map_of(report),
         remarks=_rendered(remarks(report)),
         data=_page_json(report, timelines),

@@ -134,7 +134,7 @@ class ServerLost(ForgeError):  # noqa: N818 - what happened is in the name
     """The model's server cannot be used any more, so runs would say nothing about the model."""
 
 
-class RunOptions(Struct, frozen=True, kw_only=True):
+class SeriesOptions(Struct, frozen=True, kw_only=True):
     """Options shared by all runs of a series. `seconds` is a maximum; `journals` is their folder (None: none)."""
 
     seconds: float = 300.0
@@ -143,7 +143,7 @@ class RunOptions(Struct, frozen=True, kw_only=True):
 
 
 async def row_of(
-    cell: Cell, player: Player, connection: Connection, options: RunOptions, one_by_one: asyncio.Lock
+    cell: Cell, player: Player, connection: Connection, options: SeriesOptions, one_by_one: asyncio.Lock
 ) -> Row:
     """The row of a run. ServerLost if its model cannot be asked, PlayerMissing if its player cannot play at all.
 
@@ -209,7 +209,7 @@ def _crashed(error: BaseException) -> RunEnd:
     return RunEnd(type(error).__name__, f"{type(error).__name__}: {error}")
 
 
-def _row(cell: Cell, options: RunOptions, record: RunRecord, ended: RunEnd, judged: Judgement) -> Row:
+def _row(cell: Cell, options: SeriesOptions, record: RunRecord, ended: RunEnd, judged: Judgement) -> Row:
     written: list[str] = []  # paths relative to the results file
     if options.journals:
         path = options.journals / cell.journal

@@ -184,7 +184,7 @@ def _without_repeats(cell: Sequence[_T], runs: Callable[[_T], tuple[Row, ...]]) 
 _OUTCOMES = frozenset(outcome.__name__ for outcome in get_args(Ending))
 
 
-class Metrics(Struct, frozen=True, kw_only=True):
+class RunMetrics(Struct, frozen=True, kw_only=True):
     """The metrics of a configuration's runs. Proportions are of judged runs without repetitions, means of all runs.
 
     `passed`: in how many scenarios the first `seeds` runs were all right (pass^k); scenarios with fewer runs are left
@@ -210,7 +210,7 @@ class Metrics(Struct, frozen=True, kw_only=True):
     cost: float | None
 
 
-def metrics_of(rows: Iterable[Row]) -> Metrics:
+def metrics_of(rows: Iterable[Row]) -> RunMetrics:
     """The metrics of the runs of one configuration."""
     runs = tuple(rows)
     evidence = independent(runs)
@@ -224,7 +224,7 @@ def metrics_of(rows: Iterable[Row]) -> Metrics:
     sizes = Counter(map(len, cells.values()))
     seeds = max(sizes, key=lambda size: (sizes[size], size), default=0)
     full = [cell[:seeds] for cell in cells.values() if len(cell) >= seeds]
-    return Metrics(
+    return RunMetrics(
         runs=len(runs),
         unjudged=unjudged,
         timed_out=sum(row.timed_out for row in runs),

@@ -173,7 +173,7 @@ class OutcomeLine(Struct, frozen=True, kw_only=True, tag="done"):
     outcome: Outcome
 
 
-class Entry(Struct, frozen=True, kw_only=True):
+class JournalEntry(Struct, frozen=True, kw_only=True):
     """An effect and its outcome."""
 
     effect: Recorded
@@ -188,7 +188,7 @@ class Journal(Struct, frozen=True, kw_only=True):
     """
 
     header: Header
-    entries: tuple[Entry, ...]
+    entries: tuple[JournalEntry, ...]
     pending: Recorded | None = None
     resumed: frozenset[int] = frozenset()
     size: int = 0
@@ -286,7 +286,7 @@ def read_journal(path: str | PathLike[str]) -> Journal:
     except ValueError as error:
         raise JournalError(f"{path}: {error}") from None
     size = len(first)
-    entries: list[Entry] = []
+    entries: list[JournalEntry] = []
     pending: Recorded | None = None
     requests = _Requests()
     resumed: set[int] = set()
@@ -305,7 +305,7 @@ def read_journal(path: str | PathLike[str]) -> Journal:
                     except ValueError as error:
                         raise JournalError(f"{path}, line {number}: it {error}") from None
             case OutcomeLine(outcome=outcome), known if known is not None:
-                entries.append(Entry(effect=known, outcome=outcome))
+                entries.append(JournalEntry(effect=known, outcome=outcome))
                 pending = None
             case AgainLine(), None if entries and isinstance(entries[-1].outcome, Undelivered | Unanswered):
                 pending = entries.pop().effect

@@ -155,7 +155,7 @@ def move(before: State, after: State | Halt) -> Move:
             what = "for a summary" if summary else "for a reply"
             return Move(kind="sends", detail=f"a prompt of about {tokens} tokens, {what}")
         case Done(outcome=outcome):
-            return Move(kind="ends", detail=ending(outcome))
+            return Move(kind="ends", detail=ending_text(outcome))
         case _:
             said = [m.text for m in new_messages(before, after) if is_nudge(m)]
             return Move(kind="corrects", detail=" / ".join(said)) if said else Move(kind="goes on")
@@ -177,7 +177,7 @@ def _choice(tool: ToolSpec) -> str:
     return f"{tool.name} ({', '.join(limited)})" if limited else tool.name
 
 
-def ending(outcome: Ending) -> str:
+def ending_text(outcome: Ending) -> str:
     match outcome:
         case Completed(tool=tool, value=value):
             return f"{tool} returned {bytes(value).decode()}"

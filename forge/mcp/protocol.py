@@ -75,14 +75,14 @@ def _marked(short: str, name: str) -> str:
 
 # Faults of calls to MCP servers, as exceptions of the tool.
 
-UNREADABLE = -32099
+UNREADABLE_ANSWER = -32099
 """Error code of our transports: the server's answer to the call cannot be read."""
 
 UNREACHABLE = -32098
 """Error code of our transports: the call did not reach the server."""
 
 
-def fault_of(code: int, message: str, server: str, seconds: float, words: str) -> Exception:
+def call_error(code: int, message: str, server: str, seconds: float, words: str) -> Exception:
     """The exception for a call without a result. `words` are the last output of the server.
 
     If the call may have taken effect, it is a ToolOutcomeUnknown, whose meaning depends on the tool.
@@ -92,7 +92,7 @@ def fault_of(code: int, message: str, server: str, seconds: float, words: str) -
         return ToolOutcomeUnknown(f"{who} did not answer within {quantity(seconds, 'second')}{said}")
     if code == CONNECTION_CLOSED:
         return ToolOutcomeUnknown(f"the connection to {who} ended before it answered ({words or message})")
-    if code in (UNREADABLE, PARSE_ERROR):
+    if code in (UNREADABLE_ANSWER, PARSE_ERROR):
         return ToolFailed(f"{who} has answered, but its answer cannot be read: {message}.")
     if code == UNREACHABLE:
         return ToolFailed(f"{who} cannot be reached: {message}.")
@@ -101,7 +101,7 @@ def fault_of(code: int, message: str, server: str, seconds: float, words: str) -
 
 # Answers: the end of a run as the result of an MCP tool.
 
-MESSAGE = "message"
+ARGUMENT = "message"
 """The tool's argument: the user's request."""
 
 
@@ -112,14 +112,14 @@ def served_tool(workflow: Workflow, description: str) -> Tool:
     return Tool(
         name=_ILLEGAL.sub("_", workflow.name)[:64] or "workflow",
         description=description or f"Works on a request by itself, with these tools: {does}.",
-        input_schema={"type": "object", "properties": {MESSAGE: message}, "required": [MESSAGE]},
+        input_schema={"type": "object", "properties": {ARGUMENT: message}, "required": [ARGUMENT]},
     )
 
 
-def result_of(ended: Result[Finished, Halted]) -> CallToolResult:
+def tool_result(ended: Result[Finished, Halted]) -> CallToolResult:
     """The result for the client's model: the value, text or question; or the reason of a halt, as an error."""
     if isinstance(ended, Failure):
-        return failed(str(ended.failure()))
+        return error_result(str(ended.failure()))
     match ended.unwrap().outcome:
         case Completed(value=value):
             decoded: object = msgspec.json.decode(value)
@@ -137,7 +137,7 @@ def result_of(ended: Result[Finished, Halted]) -> CallToolResult:
     return CallToolResult(content=[TextContent(text=text)])
 
 
-def failed(why: str) -> CallToolResult:
+def error_result(why: str) -> CallToolResult:
     """An error with that message."""
     return CallToolResult(content=[TextContent(text=why)], is_error=True)
 
@@ -150,7 +150,7 @@ _PROGRESS = 2_000
 _any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
 
 
-def value_of(result: CallToolResult) -> Json:
+def content_of(result: CallToolResult) -> Json:
     """The content of the result: its JSON value if the text only repeats that; otherwise text.
 
     Images, audio and other bytes are represented by kind and size.

@@ -21,7 +21,7 @@ from forge._installation import VERSION
 from forge.backends.routing import reached
 from forge.connection import AnyBackend, OpenBackend
 from forge.errors import ForgeError, checked_options
-from forge.mcp.protocol import MESSAGE, failed, result_of, served_tool
+from forge.mcp.protocol import ARGUMENT, error_result, served_tool, tool_result
 from forge.mcp.streams import byte_streams
 from forge.outcome import Finished, Halted
 from forge.runtime.runs import run
@@ -88,13 +88,13 @@ class _Calls:
 
     async def call(self, context: _Context, params: CallToolRequestParams) -> CallToolResult:
         """Run the workflow for the message."""
-        message = (params.arguments or {}).get(MESSAGE)
+        message = (params.arguments or {}).get(ARGUMENT)
         if params.name != self._tool.name or not isinstance(message, str) or not message.strip():
-            return failed(f"the only tool is {self._tool.name}; it takes a text, {MESSAGE}, which is not empty")
+            return error_result(f"the only tool is {self._tool.name}; it takes a text, {ARGUMENT}, which is not empty")
         try:
-            return result_of(await self._run(context.session, message))
+            return tool_result(await self._run(context.session, message))
         except ForgeError as error:
-            return failed(str(error))
+            return error_result(str(error))
 
     async def _run(self, session: ServerSession, message: str) -> Result[Finished, Halted]:
         """The end of a run. When cancelled, returns at once, while the run may take longer to stop."""

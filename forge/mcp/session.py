@@ -13,13 +13,13 @@ from pydantic import ValidationError
 from forge._installation import VERSION
 from forge.errors import McpError, McpToolError, ToolFailed, quantity
 from forge.masking import Hidden
-from forge.mcp.protocol import Listing, McpServer, Stdio, fault_of, value_of
+from forge.mcp.protocol import Listing, McpServer, Stdio, call_error, content_of
 from forge.mcp.transports import HttpTransport, StdioTransport
 from forge.observation import McpCalled, Observed
 from stages.schema.value import Json
 
 
-class Session:
+class McpSession:
     """A session with the server of that name. `lost` says why it could not be opened, or is empty."""
 
     def __init__(self, name: str, server: McpServer) -> None:
@@ -75,12 +75,12 @@ class Session:
             result = await client.session.send_request(asked, CallToolResult, seconds, progress_callback=hear)
         except MCPError as error:
             words = self._masked(await self._transport.last_words())
-            raise fault_of(error.code, self._masked(error.message), self.name, seconds, words) from None
+            raise call_error(error.code, self._masked(error.message), self.name, seconds, words) from None
         except ValidationError:
             raise ToolFailed(f"the MCP server {self.name} answered with what is not the result of a tool.") from None
         if result.is_error:
-            raise McpToolError(self._masked(f"{value_of(result)}"))
-        return value_of(result)
+            raise McpToolError(self._masked(f"{content_of(result)}"))
+        return content_of(result)
 
     async def _ready_for(self, tool: str) -> Client:
         """The client. ToolFailed if the tool cannot be called, so that nothing has happened."""

@@ -18,11 +18,11 @@ from msgspec.structs import replace
 
 from forge.errors import DefinitionError, ForgeError, McpError, ToolFailed, checked_options
 from forge.mcp.protocol import McpServer, local_names, progress_text
-from forge.mcp.session import Session
+from forge.mcp.session import McpSession
 from forge.tools.definition import Explicit, Returned, Signature, Tool, ToolOptions, as_it_is, tell_unchecked, tool
 from stages.decoding import sound
 from stages.options import did_you_mean
-from stages.schema.check import readable
+from stages.schema.check import readable_schema
 
 # Forge's tools for the connected servers, and mistakes in the user's options.
 
@@ -32,7 +32,7 @@ _UNHEARD = 256
 _log = logging.getLogger("forge")
 
 
-def _offered_tools(sessions: Iterable[Session]) -> tuple[Tool[..., object], ...]:
+def _offered_tools(sessions: Iterable[McpSession]) -> tuple[Tool[..., object], ...]:
     """The tools of these sessions, opened in the running event loop; they may be called from any other.
 
     McpError for required servers that were not reached, DefinitionError for unknown tools and options.
@@ -63,7 +63,7 @@ def _forge_tool(
 ) -> Tool[..., object]:
     """The tool under that name. The model sees the schema unchanged; it is checked as far as forge can read it."""
     schema = Raw(msgspec.json.encode(listed.input_schema))
-    checked = readable(schema)
+    checked = readable_schema(schema)
     tell_unchecked(name, checked)
     # A schema that is not an object with properties would be useless to a model.
     shown = schema if isinstance(listed.input_schema.get("properties", {}), dict) else checked
@@ -87,7 +87,7 @@ def _hinted(hints: ToolAnnotations, *, trusted: bool) -> ToolOptions:
     return {**options, "idempotent": True} if trusted and hints.idempotent_hint is True else options
 
 
-def _mistakes(session: Session) -> Iterator[str]:
+def _mistakes(session: McpSession) -> Iterator[str]:
     """Options for tools that the server does not have, and unknown options of a tool."""
     known, options = [one.name for one in session.tools], ToolOptions.__annotations__
     for name in dict.fromkeys((*(session.server.only or ()), *session.server.tools)):
@@ -101,7 +101,7 @@ def _mistakes(session: Session) -> Iterator[str]:
 
 
 def _function(
-    session: Session, name: str, home: asyncio.AbstractEventLoop
+    session: McpSession, name: str, home: asyncio.AbstractEventLoop
 ) -> Callable[..., AsyncGenerator[object, None]]:
     """The function of a tool: yields the server's progress, then the result."""
 
@@ -218,7 +218,7 @@ class McpTools:
     async def _serve(self) -> None:
         self._loop, self._serving = asyncio.get_running_loop(), asyncio.current_task()
         self._begun.set()
-        sessions = [Session(name, server) for name, server in self._servers.items()]
+        sessions = [McpSession(name, server) for name, server in self._servers.items()]
         fault: BaseException | None = None
         try:
             await asyncio.gather(*(session.open() for session in sessions))

@@ -35,7 +35,7 @@ class TooLong(Struct, frozen=True):
     end: bytes
 
 
-class Lines:
+class LineSplitter:
     """Splits a byte stream into lines; keeps at most `limit` bytes and the last chunk in memory."""
 
     def __init__(self, limit: int) -> None:
@@ -110,7 +110,7 @@ async def _read(
     to_client: MemoryObjectSendStream[SessionMessage],
     room: Callable[[], Awaitable[None]],
 ) -> None:
-    lines = Lines(_LIMIT)
+    lines = LineSplitter(_LIMIT)
     async with to_server:
         while (chunk := await in_thread(partial(os.read, source, _CHUNK), unheard)) and isinstance(chunk, bytes):
             for line in lines.feed(chunk):

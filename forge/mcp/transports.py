@@ -23,8 +23,8 @@ from mcp_types import (
 )
 from mcp_types import jsonrpc_message_adapter as messages
 
-from forge.mcp.protocol import UNREACHABLE, UNREADABLE, Http, Stdio
-from forge.mcp.streams import Lines, TooLong, answered_request
+from forge.mcp.protocol import UNREACHABLE, UNREADABLE_ANSWER, Http, Stdio
+from forge.mcp.streams import LineSplitter, TooLong, answered_request
 from forge.processes import GRACE, end_group, exit_code
 
 # A stdio server as a child process: its standard error is kept for error messages, and it is always stopped.
@@ -111,7 +111,7 @@ class StdioTransport:
     async def _read(
         self, process: asyncio.subprocess.Process, to_session: MemoryObjectSendStream[SessionMessage | Exception]
     ) -> None:
-        lines = Lines(self._server.message_limit)
+        lines = LineSplitter(self._server.message_limit)
         async with to_session:
             while process.stdout is not None and (chunk := await process.stdout.read(_CHUNK)):
                 for line in lines.feed(chunk):
@@ -140,7 +140,7 @@ class StdioTransport:
         known = answered_request(start, end)
         concerned = {*self._asked} if known is None else self._asked & {known}
         self._asked -= concerned
-        error = ErrorData(code=UNREADABLE, message=what)
+        error = ErrorData(code=UNREADABLE_ANSWER, message=what)
         return [JSONRPCError(jsonrpc="2.0", id=one, error=error) for one in concerned]
 
     async def _write(
@@ -223,7 +223,7 @@ class _BoundedConnections(httpx2.AsyncBaseTransport):
             return _instead(request, CONNECTION_CLOSED, str(error) or type(error).__name__)
         if answer.headers.get("content-encoding", "identity") != "identity":
             await answer.aclose()  # a few compressed bytes may stand for gigabytes
-            return _instead(request, UNREADABLE, "what is compressed, which was not asked for")
+            return _instead(request, UNREADABLE_ANSWER, "what is compressed, which was not asked for")
         if answer.status_code >= 400:
             self.said = f"HTTP {answer.status_code}"
         if isinstance(answer.stream, httpx2.AsyncByteStream) and not str(

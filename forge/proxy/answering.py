@@ -18,7 +18,7 @@ from stages.wire.server.errors import RequestError, WireAnswer
 from stages.wire.server.streams import Events
 
 
-async def answer(exchange: Exchange, sink: "Sink", notes: Notes) -> None:
+async def answer_client(exchange: Exchange, sink: "Sink", notes: Notes) -> None:
     """Ask until there is a reply, and send it to the client; `notes` record how it came about."""
     post, notes.attempts = exchange.first, 0
     notes.compacted, notes.left_out = exchange.shaped.compacted, exchange.left_out
@@ -34,7 +34,7 @@ async def answer(exchange: Exchange, sink: "Sink", notes: Notes) -> None:
             if notes.attempts == 1 and not sink.text:
                 got = await exchange.sized(got)
                 if again := after_refusal(exchange, got):
-                    await answer(again, sink, notes)
+                    await answer_client(again, sink, notes)
                     return
             step = unanswered(exchange, asked, got.fault) if asked else None
         else:

@@ -59,7 +59,7 @@ def refuse_without_key(options: ProxyOptions) -> None:
         )
 
 
-class App:
+class ProxyApp:
     """The application. `routes` are by path without `/v1`; one that ends in a slash is for all paths below it.
 
     `watch` is called with each finished request; it must return quickly.

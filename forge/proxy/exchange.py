@@ -190,7 +190,7 @@ def _opened(exchange: Exchange) -> Exchange:
         phase=Awaiting(effect=Send(request=Request(), turn=ledger.turn)) if same else Ready(),
     )
     asked = Again(judge=judge, state=state, request=Request(), constrains=model.constrains)
-    first = asked if same else ask(exchange, asked, state)
+    first = asked if same else next_attempt(exchange, asked, state)
     if first is None:
         raise TypeError("a turn without a first request")
     return replace(exchange, asked=first)
@@ -213,7 +213,7 @@ def adapted(request: ServerRequest, name: str, dialect: Dialect) -> ServerReques
 # Asking: the requests of a judged turn.
 
 
-def ask(exchange: Exchange, asked: Again, state: State) -> Again | None:
+def next_attempt(exchange: Exchange, asked: Again, state: State) -> Again | None:
     """The next request from this state; None if the turn has no attempts left."""
     constraining = _constraining(exchange, asked, state)
     match advance(constraining or _asking(exchange, asked), state):

@@ -21,7 +21,7 @@ from stages.rescue.holding import Holding
 from stages.rescue.markers import Openers, openers
 from stages.rescue.names import name_search
 from stages.rules import Calls, Limits, Rules
-from stages.schema import Check, Fits, Misfit, checker, readable, unchecked
+from stages.schema import Check, Fits, Misfit, checker, readable_schema, unchecked
 from stages.state import Awaiting, State, Vetted
 from stages.tool import ToolSpec
 from stages.wire.server.request import NO_PARAMETERS, ServerRequest
@@ -167,7 +167,7 @@ class _LazyCheck:
     def __call__(self, text: str, /) -> Fits | Misfit:
         """Whether the arguments fit."""
         if self._check is None:
-            schema = readable(self._parameters)
+            schema = readable_schema(self._parameters)
             self._check = checker(schema)
             if sentence := unchecked(schema):
                 self._warn("the tool %s: %s", self._name, sentence)

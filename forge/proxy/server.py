@@ -11,7 +11,7 @@ from forge.connection import AnyBackend, Endpoint
 from forge.door.listening import AppServer
 from forge.masking import Hidden
 from forge.observation import observe_with
-from forge.proxy.app import App, refuse_without_key
+from forge.proxy.app import ProxyApp, refuse_without_key
 from forge.proxy.endpoint_client import EndpointClient
 from forge.proxy.fitting import GrowingContext
 from forge.proxy.http_upstream import HttpUpstream
@@ -55,7 +55,7 @@ class ProxyServer(AppServer):
         refuse_without_key(self._options)
         super().__init__(self._options)
 
-    async def _application(self, opening: AsyncExitStack) -> App:
+    async def _application(self, opening: AsyncExitStack) -> ProxyApp:
         options, policy, series = self._options, given_policy(self._options.policy), Metrics()
         connection = await opening.enter_async_context(self._backend.connect())
         endpoint, setup = connection.endpoint, connection.setup
@@ -92,7 +92,7 @@ class ProxyServer(AppServer):
             count(series, passage)
             self._watch(passage)
 
-        return App(Info(connection, client, self._service, series).routes(), options, over)
+        return ProxyApp(Info(connection, client, self._service, series).routes(), options, over)
 
     def reload(self) -> None:
         """Read the policy file again, for new requests. ForgeError if it is invalid: the old policy stays in force."""

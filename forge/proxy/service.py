@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext
 from msgspec import Struct
 
 from forge.door.asgi import STOPPING, HttpRequest
-from forge.proxy.answering import StreamedAnswer, WholeAnswer, answer
+from forge.proxy.answering import StreamedAnswer, WholeAnswer, answer_client
 from forge.proxy.app import NotedOutlet
 from forge.proxy.exchange import exchange_of
 from forge.proxy.http_upstream import credential_of, forwarded_of
@@ -60,7 +60,7 @@ class Service:
         try:
             with _pinging(out, stream) if stream else nullcontext():
                 async with self.slots.slot(forwarded.key):
-                    await answer(exchange, stream or WholeAnswer(out), out.notes)
+                    await answer_client(exchange, stream or WholeAnswer(out), out.notes)
             if usage := out.notes.usage:
                 self.last = Last(usage.prompt + usage.completion, exchange.request.model, time.time())
         except FullError as full:

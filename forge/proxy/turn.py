@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from returns.result import Failure, Success
 
-from forge.proxy.exchange import Again, Exchange, ask
+from forge.proxy.exchange import Again, Exchange, next_attempt
 from forge.proxy.judges import ReplyJudge
 from forge.proxy.shaping import in_plain_words
 from stages.deliver import deliver
@@ -39,16 +39,16 @@ class Exhausted(Struct, frozen=True):
     reply: Reply
 
 
-Judgement = Accepted | Again | Exhausted
+TurnStep = Accepted | Again | Exhausted
 
 
-def judged(exchange: Exchange, asked: Again, reply: Reply) -> Judgement:
+def judged(exchange: Exchange, asked: Again, reply: Reply) -> TurnStep:
     """The step after a reply."""
     step = _judged(exchange, asked, reply)
     return step if isinstance(step, Again) else _in_plain_words(exchange, step)
 
 
-def _judged(exchange: Exchange, asked: Again, reply: Reply) -> Judgement:
+def _judged(exchange: Exchange, asked: Again, reply: Reply) -> TurnStep:
     judge, given, state = asked.judge, exchange.given, asked.state
     match deliver(state, Replied(reply=reply)).bind(lambda answered: advance(judge.judging, answered)):
         case Success(State(phase=Awaiting(effect=Execute(calls=calls), batch=batch))):
@@ -62,7 +62,7 @@ def _judged(exchange: Exchange, asked: Again, reply: Reply) -> Judgement:
             answer = _without_refused(judge, state, shown) or shown
             return Accepted(answer, clean=answer is reply)
         case Success(State(phase=Ready()) as corrected):
-            again, last = ask(exchange, asked, corrected), _last_reply(given, judge, state, reply)
+            again, last = next_attempt(exchange, asked, corrected), _last_reply(given, judge, state, reply)
             if again is None:
                 return Exhausted(last)
             return replace(again, last=last, refused=_refused(corrected.history[len(state.history) :]))
@@ -72,7 +72,7 @@ def _judged(exchange: Exchange, asked: Again, reply: Reply) -> Judgement:
             raise TypeError(f"a turn ended in {moved}")
 
 
-def unanswered(exchange: Exchange, asked: Again, fault: Fault) -> Judgement | None:
+def unanswered(exchange: Exchange, asked: Again, fault: Fault) -> TurnStep | None:
     """The step after the backend refused a request; None if the client should get the error.
 
     If corrections made the prompt too long, the turn ends. If the backend refused the schema of a constrained retry,
@@ -85,7 +85,7 @@ def unanswered(exchange: Exchange, asked: Again, fault: Fault) -> Judgement | No
     if not (refused and asked.constrained):
         return None
     state = asked.state.reshape(asked.state.history).to(Ready())
-    return ask(exchange, replace(asked, constrains=False), state) or ended
+    return next_attempt(exchange, replace(asked, constrains=False), state) or ended
 
 
 def _in_plain_words(exchange: Exchange, step: Accepted | Exhausted) -> Accepted | Exhausted:

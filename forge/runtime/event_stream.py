@@ -37,7 +37,7 @@ async def stream(
     (`contextlib.aclosing`). Raises what `run` raises.
     """
 
-    async def start(line: Line[Stamped | Finished[_R] | Halted], stop: asyncio.Event) -> None:
+    async def start(line: EventQueue[Stamped | Finished[_R] | Halted], stop: asyncio.Event) -> None:
         told: RunOptions = {**options, **told_to(line.put, line.room, options), "cancel": stop}
         ended = await run(workflow, message, backend=backend, **told)
         line.put(ended.unwrap() if isinstance(ended, Success) else ended.failure())
@@ -48,7 +48,7 @@ async def stream(
 
 
 async def streamed(
-    start: Callable[["Line[_T]", asyncio.Event], Coroutine[object, object, None]],
+    start: Callable[["EventQueue[_T]", asyncio.Event], Coroutine[object, object, None]],
     replaces: Callable[[_T, _T], bool],
     cancel: asyncio.Event | None = None,
 ) -> AsyncGenerator[_T, None]:
@@ -57,7 +57,7 @@ async def streamed(
     It has to end soon after the event that it is given is set: by `cancel`, or as the reader leaves. `replaces`:
     whether the later of two unread items makes the one before it needless.
     """
-    line, stop = Line(replaces), asyncio.Event()
+    line, stop = EventQueue(replaces), asyncio.Event()
     running = asyncio.ensure_future(start(line, stop))
     running.add_done_callback(lambda _: line.close())
 
@@ -79,7 +79,7 @@ async def streamed(
             running.result()  # an error on the way out is raised, not lost
 
 
-class Line(Generic[_T]):
+class EventQueue(Generic[_T]):
     """The unread events, in order."""
 
     def __init__(self, replaces: Callable[[_T, _T], bool]) -> None:

@@ -17,21 +17,21 @@ _NAME_LIMIT = 64
 """Maximum characters of a name in the log; a model may invent one."""
 
 
-def escaped(record: logging.LogRecord) -> bool:
+def escape_record(record: logging.LogRecord) -> bool:
     """Escape what could forge a log line or control a terminal: parts may come from a server or a model."""
     text = record.getMessage()
     if not text.isprintable():
-        record.msg = printable(text)
+        record.msg = with_escapes(text)
         record.args = ()
     return True
 
 
-def printable(text: str) -> str:
+def with_escapes(text: str) -> str:
     """The text with escapes for what cannot be printed, on one line."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-_log.addFilter(escaped)
+_log.addFilter(escape_record)
 
 
 class JsonFormatter(logging.Formatter):

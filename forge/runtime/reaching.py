@@ -20,13 +20,13 @@ from stages.wire.sampling import Sampling
 from stages.wire.wires import wire
 
 
-class Stopped(Exception):  # noqa: N818 - nothing went wrong
+class ConnectCancelled(Exception):  # noqa: N818 - nothing went wrong
     """The run was cancelled before its model was reached."""
 
 
 @asynccontextmanager
 async def connected(backend: AnyBackend, watching: Watching) -> AsyncIterator[Connection]:
-    """The connection of a run, with the run's own sampling. Stopped if `cancel` is set before it stands."""
+    """The connection of a run, with the run's own sampling. ConnectCancelled if `cancel` is set before it stands."""
     async with AsyncExitStack() as opened:
         async with unless(watching.get("cancel")):
             found = await opened.enter_async_context(reached(backend).connect())
@@ -35,7 +35,7 @@ async def connected(backend: AnyBackend, watching: Watching) -> AsyncIterator[Co
 
 @asynccontextmanager
 async def unless(cancel: asyncio.Event | None) -> AsyncIterator[None]:
-    """What is awaited in here is cancelled when `cancel` is set, and Stopped is raised for it."""
+    """What is awaited in here is cancelled when `cancel` is set, and ConnectCancelled is raised for it."""
     if cancel is None:
         yield
         return
@@ -54,7 +54,7 @@ async def unless(cancel: asyncio.Event | None) -> AsyncIterator[None]:
     except TimeoutError:
         if not limit.expired():
             raise
-        raise Stopped from None
+        raise ConnectCancelled from None
 
 
 def with_sampling(connection: Connection, sampling: Sampling | None) -> Connection:

@@ -15,7 +15,7 @@ from forge.interpreters import Interpreter
 from forge.outcome import Finished, Halted
 from forge.runtime.emitter import Emitter
 from forge.runtime.loop import cancelled, drive
-from forge.runtime.reaching import Stopped, connected, counted, unless
+from forge.runtime.reaching import ConnectCancelled, connected, counted, unless
 from forge.runtime.watching import Raised, RunOptions, Watching, emitting, interpreting
 from forge.workflow.turn import reading, turn_on
 from forge.workflow.workflow import Workflow
@@ -214,7 +214,7 @@ async def driven(
             return await recorded(workflow, state, connection, recording, watching=watching, emitter=emitter)
     except BackendError as error:
         return emitter.halted(Halted(halt=BackendFailed(fault=error.fault, attempts=1), state=state))
-    except Stopped:
+    except ConnectCancelled:
         return emitter.halted(cancelled(state))
 
 

@@ -24,7 +24,7 @@ from forge.interpreters.tools import error_words
 from forge.masking import MASK, Hidden, Redact, both
 from forge.outcome import Halted
 from forge.runtime.emitter import Emitter, OnEvent, notify
-from forge.runtime.log import escaped, printable
+from forge.runtime.log import escape_record, with_escapes
 from forge.runtime.loop import Keep
 from forge.runtime.questions import asking
 from forge.workflow.turn import reading
@@ -47,7 +47,7 @@ from stages.wire.sampling import Sampling
 TOOL_LOGGER = "forge.tools"
 
 _log = logging.getLogger(TOOL_LOGGER)
-_log.addFilter(escaped)
+_log.addFilter(escape_record)
 
 _KEPT = 64
 """Maximum number of exceptions that are kept, the latest ones: those of a large batch."""
@@ -109,10 +109,10 @@ class Raised:
             if silent:
                 return MASK
             shown = hidden.without(error_words(one, _READ))
-            return printable((re.sub(rf"(?<!\w)(?:{short})(?!\w)", MASK, shown) if short else shown)[:_LONGEST])
+            return with_escapes((re.sub(rf"(?<!\w)(?:{short})(?!\w)", MASK, shown) if short else shown)[:_LONGEST])
 
         def told(one: BaseException) -> str:
-            named = f"{printable(type(one).__name__)}: {words(one)}"
+            named = f"{with_escapes(type(one).__name__)}: {words(one)}"
             if isinstance(one, McpToolError):
                 return named  # the traceback would show only how forge reads the server's answer
             frames = "".join(traceback.format_tb(_of_the_tool(one.__traceback__), -_FRAMES))

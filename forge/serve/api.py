@@ -20,7 +20,7 @@ from stages.events import Stamped
 
 KeyScope = Literal["read", "run", "answer", "metrics", "admin"]
 
-MOST = 200
+PAGE_LIMIT = 200
 """Maximum runs per page."""
 
 _Text = Annotated[str, Meta(min_length=1)]
@@ -86,7 +86,7 @@ class InputAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
     text: _Text
 
 
-Answer = ApproveAnswer | EditAnswer | RejectAnswer | SettleAnswer | InputAnswer
+AnswerBody = ApproveAnswer | EditAnswer | RejectAnswer | SettleAnswer | InputAnswer
 
 
 class Steer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -152,7 +152,7 @@ class FieldProblem(Struct, frozen=True, kw_only=True):
     detail: str
 
 
-class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ProblemDetails(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An error (RFC 9457). `type` is `urn:forge:problem:KIND`; `field` names the invalid field, if there is one."""
 
     type: str

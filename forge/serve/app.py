@@ -27,11 +27,11 @@ from forge.errors import ForgeError, RunError
 from forge.journal.records import checked_lines
 from forge.observation import Observed, Requested, Responded
 from forge.serve import api
-from forge.serve.following import Following, Followings, Reading, Sequence
+from forge.serve.following import Follower, Following, Followings, Sequence
 from forge.serve.keys import ANYONE, KeyFile, Principal
 from forge.serve.openapi import OPERATIONS, Operation, document
 from forge.serve.options import ServeOptions
-from forge.serve.problems import ProblemError, of_door, of_forge, problem_answer, read
+from forge.serve.problems import ProblemError, decoded_body, of_door, of_forge, problem_answer
 from forge.serve.views import journal_view, run_view, workflow_view
 from forge.telemetry.prometheus import CONTENT_TYPE, Metrics
 from stages.effect import Approved, Rejected, Settled
@@ -70,7 +70,7 @@ _AWAY = "the database of runs does not answer"
 _PLACE = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})")
 _IDEMPOTENCY_KEY = re.compile(r'"?[\x21\x23-\x7e ]{1,200}"?')
 
-_start, _answer = msgspec.json.Decoder(api.StartRun), msgspec.json.Decoder[api.Answer](api.Answer)
+_start, _answer = msgspec.json.Decoder(api.StartRun), msgspec.json.Decoder[api.AnswerBody](api.AnswerBody)
 _steer, _object = msgspec.json.Decoder(api.Steer), msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -286,7 +286,7 @@ class App:
     async def _start_run(self, asks: Incoming) -> None:
         if self.draining:
             raise ProblemError("unavailable", _STOPPING, retry_after=2)
-        wanted = read(_start, asks.asked.body)
+        wanted = decoded_body(_start, asks.asked.body)
         workflow = self._workflows.get(wanted.workflow)
         if workflow is None:
             known = ", ".join(self._workflows)
@@ -327,8 +327,8 @@ class App:
             known = ", ".join(get_args(How))
             raise ProblemError("wrong-field", f"unknown state {strange[0][:50]!r}; use one of {known}", field="state")
         limit = asks.one("limit") or "50"
-        if not re.fullmatch("[0-9]{1,3}", limit) or not 1 <= int(limit) <= api.MOST:
-            raise ProblemError("wrong-field", f"limit must be a number from 1 to {api.MOST}", field="limit")
+        if not re.fullmatch("[0-9]{1,3}", limit) or not 1 <= int(limit) <= api.PAGE_LIMIT:
+            raise ProblemError("wrong-field", f"limit must be a number from 1 to {api.PAGE_LIMIT}", field="limit")
         page = await self._runs.list(
             cursor=asks.one("cursor"),
             most=int(limit),
@@ -357,7 +357,7 @@ class App:
 
     async def _answer_run(self, asks: Incoming) -> None:
         run = await self._own(asks)
-        said = read(_answer, asks.asked.body)
+        said = decoded_body(_answer, asks.asked.body)
         if isinstance(said, api.InputAnswer):
             await self._input(asks, run, said)
             return
@@ -403,7 +403,7 @@ class App:
 
     async def _steer_run(self, asks: Incoming) -> None:
         run = await self._own(asks)
-        said = read(_steer, asks.asked.body)
+        said = decoded_body(_steer, asks.asked.body)
         if not said.text.strip():
             raise ProblemError("wrong-field", "the text is empty", field="text", run=run.id)
         await asks.tell(api.Steering(unread=await self._runs.say(run.id, said.text)), 202)
@@ -428,7 +428,7 @@ class App:
     ) -> None:
         out = asks.out
         async with self._followed(run) as followed:
-            reading = Reading(followed, after)
+            reading = Follower(followed, after)
             if after is not None and run.over:
                 while not (followed.over or self.draining):
                     await self._more(followed.changed)
@@ -547,7 +547,7 @@ def _outcome(said: api.ApproveAnswer | api.EditAnswer | api.RejectAnswer | api.S
             return Approved(digest=digest)
         case api.EditAnswer(digest=digest, arguments=arguments):
             try:
-                read(_object, arguments.encode())
+                decoded_body(_object, arguments.encode())
             except ProblemError as error:
                 detail = f"arguments must be a JSON object, as text: {error}"
                 raise ProblemError("wrong-field", detail, field="arguments") from None

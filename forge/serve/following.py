@@ -255,7 +255,7 @@ def _state(run: Run) -> bytes:
     return b"event: state\ndata: " + msgspec.json.encode(run_view(run)) + b"\n\n"
 
 
-class Reading:
+class Follower:
     """One reader's position in a followed run: after the event of that sequence, or at the start for None."""
 
     def __init__(self, followed: Following, after: Sequence | None) -> None:

@@ -81,7 +81,7 @@ OPERATIONS: tuple[Operation, ...] = (
             Parameter(
                 name="limit",
                 about="Runs per page.",
-                schema={"type": "integer", "minimum": 1, "maximum": api.MOST, "default": 50},
+                schema={"type": "integer", "minimum": 1, "maximum": api.PAGE_LIMIT, "default": 50},
             ),
             Parameter(name="cursor", about="The `cursor` of the previous page."),
         ),
@@ -121,7 +121,7 @@ OPERATIONS: tuple[Operation, ...] = (
         path=f"{_RUN}/answers",
         about="Answer the run's question. The first answer counts.",
         scope="answer",
-        body=api.Answer,
+        body=api.AnswerBody,
         answers={201: Run, 202: Run},
         problems=("not-asked",),
     ),
@@ -204,10 +204,10 @@ def document(version: str) -> bytes:
     """The OpenAPI document, as JSON."""
     bodies = [operation.body for operation in OPERATIONS if operation.body is not None]
     answers = [one for operation in OPERATIONS for one in operation.answers.values() if isinstance(one, type)]
-    types = [*dict.fromkeys((*bodies, *answers)), api.Problem, api.RunEvent]
+    types = [*dict.fromkeys((*bodies, *answers)), api.ProblemDetails, api.RunEvent]
     schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     of = dict(zip(types, schemas, strict=True))
-    components |= {"Answer": of[api.Answer]}
+    components |= {"Answer": of[api.AnswerBody]}
     paths: dict[str, dict[str, object]] = {}
     for operation in OPERATIONS:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _described(operation, of)
@@ -265,5 +265,5 @@ def _refusals(operation: Operation, of: Mapping[object, Mapping[str, object]]) -
     by_status: dict[str, list[str]] = {}
     for kind in kinds:
         by_status.setdefault(str(KINDS[kind][0]), []).append(f"{kind}: {KINDS[kind][1].lower()}")
-    content = {"application/problem+json": {"schema": of[api.Problem]}}
+    content = {"application/problem+json": {"schema": of[api.ProblemDetails]}}
     return {status: {"description": "; ".join(said), "content": content} for status, said in by_status.items()}

@@ -6,7 +6,7 @@ from typing import Literal, TypeVar, get_args
 import msgspec
 
 from forge.errors import DefinitionError, ForgeError, RunError
-from forge.serve.api import FieldProblem, Problem
+from forge.serve.api import FieldProblem, ProblemDetails
 from stages.decoding import decode
 from stages.options import did_you_mean
 from stages.wire.server.errors import RequestError, WireAnswer
@@ -77,23 +77,25 @@ class ProblemError(Exception):
 
 def problem(
     kind: ProblemKind, detail: str, *, field: str = "", run: str = "", errors: tuple[FieldProblem, ...] = ()
-) -> Problem:
+) -> ProblemDetails:
     """The problem of that kind."""
     status, title = KINDS[kind]
-    return Problem(type=_URN + kind, title=title, status=status, detail=detail, field=field, run=run, errors=errors)
+    return ProblemDetails(
+        type=_URN + kind, title=title, status=status, detail=detail, field=field, run=run, errors=errors
+    )
 
 
-def problem_answer(error: Problem, headers: tuple[tuple[str, str], ...] = ()) -> WireAnswer:
+def problem_answer(error: ProblemDetails, headers: tuple[tuple[str, str], ...] = ()) -> WireAnswer:
     """The response for the problem."""
     return WireAnswer(status=error.status, body=msgspec.json.encode(error), headers=headers)
 
 
-def of_door(error: RequestError) -> Problem:
+def of_door(error: RequestError) -> ProblemDetails:
     """The problem for a request that the HTTP layer gave up: it failed, or the server is stopping."""
     return problem("unavailable" if error.status == 503 else "internal", error.message)
 
 
-def of_forge(error: ForgeError, run: str = "") -> Problem:
+def of_forge(error: ForgeError, run: str = "") -> ProblemDetails:
     """The problem for a ForgeError: an unknown run, a wrong state, an invalid value."""
     match error:
         case RunError(kind=kind):
@@ -110,7 +112,7 @@ _AT = re.compile(r" - at `\$\.?([^`]*)`$")
 _NAMED = re.compile(r"field `([^`]+)`")
 
 
-def read(decoder: msgspec.json.Decoder[_T], body: bytes) -> _T:
+def decoded_body(decoder: msgspec.json.Decoder[_T], body: bytes) -> _T:
     """The decoded body. ProblemError for invalid JSON or an invalid field, which is named."""
     try:
         return decode(decoder, body)

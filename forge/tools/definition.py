@@ -32,10 +32,10 @@ from forge.tools.schemas import (
     SUPPORTED_TYPES,
     AnnotationError,
     decoder_of,
-    encoded,
     formless,
     normal,
     object_schema,
+    result_json,
     schemas_of,
     unread,
 )
@@ -388,7 +388,7 @@ def _default(value: object, hint: object) -> dict[str, Json]:
     if value is Parameter.empty or value is None:
         return {}
     try:
-        text = encoded(value)
+        text = result_json(value)
         decoder_of(hint)(text)
     except (TypeError, ValueError, NotImplementedError):
         return {}

@@ -229,7 +229,7 @@ def _completed(value: object) -> object:
     return value
 
 
-def encoded(value: object) -> bytes:
+def result_json(value: object) -> bytes:
     """The value as JSON. NotImplementedError or an error of msgspec if JSON cannot represent it."""
     return msgspec.json.encode(value, enc_hook=_pydantic_fields)
 

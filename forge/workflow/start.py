@@ -11,7 +11,7 @@ from forge.workflow.checks import fill, placeholders
 from stages.decoding import sound, sound_struct
 from stages.deliver import interrupt
 from stages.effect import Budget
-from stages.execution import answered
+from stages.execution import with_answer
 from stages.fold import collapsed
 from stages.message import Assistant, History, System, User, turn_of
 from stages.state import Ledger, State
@@ -43,7 +43,7 @@ def next_state(budget: Budget, before: State, message: str) -> State:
     the model's tokens, and calls with an unknown outcome. Steps, counts and the budget start afresh. If a call has
     asked the user something, the message is the answer: the run continues, with a budget of its own.
     """
-    if (going_on := answered(before, _said(message), budget)) is not None:
+    if (going_on := with_answer(before, _said(message), budget)) is not None:
         return replace(going_on, run=uuid4().hex)
     stopped = interrupt(before)
     kept, known = collapsed(stopped.history, over=True), stopped.ledger

@@ -327,7 +327,7 @@ def _calls(messages: Parts, spans: list[Span], *, recall: bool) -> Iterator[str]
                 failed[message.call_id] = "" if status == "succeeded" else status.replace("_", " ")
             elif isinstance(message, Assistant):
                 for call in reversed(message.calls):
-                    yield nudges.called(call.id if recall else "", call.name, call.arguments, failed.get(call.id, ""))
+                    yield nudges.call_row(call.id if recall else "", call.name, call.arguments, failed.get(call.id, ""))
 
 
 # Measurements of a history before it is cut.

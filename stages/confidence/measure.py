@@ -42,7 +42,7 @@ def _logarithm(given: float) -> float:
     return min(0.0, max(_IMPOSSIBLE, given)) if isfinite(given) else _IMPOSSIBLE
 
 
-def written(tokens: Sequence[TokenProbability]) -> str:
+def tokens_text(tokens: Sequence[TokenProbability]) -> str:
     """The text of the tokens: the whole reply, including parts that its server removed from the text."""
     return "".join(token.text for token in tokens)
 
@@ -96,7 +96,7 @@ def choice_at(
     its probability.
     """
     # An end mark after all but strings: otherwise 70 would begin with 7.
-    text, ended = written(tokens), {one if one.startswith('"') else one + _END: one for one in offered}
+    text, ended = tokens_text(tokens), {one if one.startswith('"') else one + _END: one for one in offered}
     rest = _begun(text[start:])
     chosen = next((one for one in ended if rest.startswith(one)), None)
     if chosen is None:
@@ -333,7 +333,7 @@ def measured_calls(tokens: Sequence[TokenProbability], text: str, offer: Offered
     A call is an object with `tool` and `args`, or `name` and `arguments`, whatever is around it. A call with a tool or
     value that was not offered in exactly this form is left out, because its probability is unknown.
     """
-    whole = written(tokens)
+    whole = tokens_text(tokens)
     begin = max(0, whole.find(text)) if text else 0  # reasoning may precede it
     calls = groupby(_calls(json_places(whole[begin:])), lambda found: found[0])
     measured = (_measured(tokens, begin, dict(parts for _, parts in call), offer) for _, call in calls)

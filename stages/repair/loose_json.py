@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from stages.repair.strings import OPENING_QUOTE, literal, quoted_string
+from stages.repair.strings import OPENING_QUOTE, literal_at, quoted_string
 
 _DEEPEST = 40
 """Maximum levels of nesting; no tool takes more, and deeper text is an attack."""
@@ -195,7 +195,7 @@ class Reader:
         unopened = _UNOPENED.match(self.text, self.position) if self.open else None
         if unopened and unopened[2] and _KEY_INSIDE.search(unopened[2]):
             unopened = None
-        found = None if unopened else literal(self.text, self.position)
+        found = None if unopened else literal_at(self.text, self.position)
         if found is None:
             bare = unopened or self.bare_string()
             if delimited := None if bare or not self.open else _DELIMITED.match(self.text, self.position):

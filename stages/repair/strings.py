@@ -248,7 +248,7 @@ _LOOSE_NUMBER = re.compile(r"([+-]?)(?:0+(?=\d))?(0|[1-9]\d*+|(?=\.\d))(?:\.(\d*
 _WORDS = {"true": "true", "false": "false", "null": "null", "True": "true", "False": "false", "None": "null"}
 
 
-def literal(text: str, start: int) -> Scalar | None:
+def literal_at(text: str, start: int) -> Scalar | None:
     """The literal that begins at `start`; None for any other word, and for a number that may be cut off."""
     word = _LITERAL.match(text, start)
     if word is None:

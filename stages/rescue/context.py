@@ -8,7 +8,7 @@ import re
 
 from stages.rescue.tags import STRAY_MARKUP
 
-WINDOW = 240
+SENTENCE_WINDOW = 240
 """Characters before and after a call that are searched for its sentence."""
 _NEARLY = 16
 """Maximum characters of decoration around a call that is the whole reply."""
@@ -52,9 +52,9 @@ def is_joined(text: str, start: int, end: int) -> bool:
 def _opened(text: str, start: int, floor: int) -> int:
     """Where the opening markup around a call begins."""
     begin = start
-    if not text[max(floor, start - WINDOW // 2) : start].rstrip().endswith((">", "]", "[")):
+    if not text[max(floor, start - SENTENCE_WINDOW // 2) : start].rstrip().endswith((">", "]", "[")):
         return start
-    for markup in reversed([*STRAY_MARKUP.finditer(text, max(floor, start - WINDOW // 2), start)]):
+    for markup in reversed([*STRAY_MARKUP.finditer(text, max(floor, start - SENTENCE_WINDOW // 2), start)]):
         if markup[0].startswith("</") or text[markup.end() : begin].strip():
             break
         begin = markup.start()
@@ -88,7 +88,7 @@ def _in_quotation(text: str, start: int, end: int, floor: int) -> bool:
     They open after `floor`, where the call before it ends: that one was in none.
     """
     before = text[max(floor, _line(text, start, _LONGEST_LINE)) : start]
-    after = text[end : end + WINDOW].split("\n", 1)[0]
+    after = text[end : end + SENTENCE_WINDOW].split("\n", 1)[0]
     if before.replace("```", "").count("`") % 2 and "`" in after.replace("```", ""):
         return True
     if before.count('"') % 2 and '"' in after:
@@ -123,7 +123,7 @@ _HUNK = re.compile(r"^(?:@@ |\+\+\+ |diff --git |\*\*\* (?:Begin Patch|Update Fi
 
 def _in_patch(text: str, start: int) -> bool:
     """Whether its line is one of a patch."""
-    line = _line(text, start, WINDOW)
+    line = _line(text, start, SENTENCE_WINDOW)
     return text[line : line + 1] in ("+", "-", " ") and _HUNK.search(text, max(0, line - 2000), line) is not None
 
 
@@ -136,7 +136,7 @@ def _in_transcript(text: str, start: int, end: int) -> bool:
     if line < 1 or _SPEAKER.fullmatch(text, line, start) is None:
         return False
     before = _line(text, line - 1, _LONGEST_LINE)
-    after = text.find("\n", end, end + WINDOW) + 1
+    after = text.find("\n", end, end + SENTENCE_WINDOW) + 1
     return after > 0 and bool(_SPEAKER.match(text, max(before, 0))) and bool(_SPEAKER.match(text, after))
 
 

@@ -12,7 +12,7 @@ from stages.decoding import sound
 from stages.reasoning import without_reasoning
 from stages.repair.json_text import is_json, object_members, string_value
 from stages.rescue.candidates import cheapest, unwrapped
-from stages.rescue.context import WINDOW, is_joined, is_shown
+from stages.rescue.context import SENTENCE_WINDOW, is_joined, is_shown
 from stages.rescue.found import Claim, Family, FoundCall, Read, Rescue, Rescued
 from stages.rescue.markers import Openers, openers
 from stages.rescue.mended import is_better, mended
@@ -207,7 +207,7 @@ def _wrapped(text: str) -> tuple[int, int, int] | None:
         if inside == 0 or not inside < last or not lines.strip("- \n"):
             return None
         return None if _GIVEN.search(text, 0, inside) or _NOT_OWN_WORD.search(lines) else (first, inside, last)
-    if (closed := _CLOSED.search(text, max(0, len(text) - WINDOW))) is None:
+    if (closed := _CLOSED.search(text, max(0, len(text) - SENTENCE_WINDOW))) is None:
         return None
     opened = _OPENED.match(text, 0, closed.start())
     own = -1 if opened else text.find(_OF_END.sub("", closed[0].strip(), count=1), 0, closed.start())
@@ -291,7 +291,7 @@ def _scanned(
             patience -= _PER_CALL if useful else _PER_MISTAKE
             # The model is told of the first damage only.
             if read.claims or not damaged:
-                patience -= min(read.start - floor, WINDOW) // _PER_CALL
+                patience -= min(read.start - floor, SENTENCE_WINDOW) // _PER_CALL
                 behind = bool(reads and reads[-1][1].claims) and _follows(text, floor, read.start)
                 if read.start > begin and not behind and _is_shown(text, read, floor, shown):
                     shown = read.end

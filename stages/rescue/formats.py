@@ -98,7 +98,7 @@ def _part(part: str) -> str:
     return "[\"']?" if part in ('"', "'") else re.escape(part)
 
 
-FORMATS: tuple[Format, ...] = (
+KNOWN_FORMATS: tuple[Format, ...] = (
     Format(name="functionary", call=">>>{name}\n{json}", source="Functionary v2 and v3.2, their chat templates"),
     Format(name="gemma", call="call:{name}{json}", source="Gemma 4, where a server took its tokens away"),
     Format(name="gemini", call="default_api:{name}{json}", source="Gemini, in text: bayesimpact/bayes-platform 620"),

@@ -11,10 +11,10 @@ from stages.rescue.found import Claim
 from stages.rescue.names import Names
 from stages.rescue.tags import past_closing
 
-CALLED = r"(?:(?i:functions?|default_api|tools?|api|namespace)(?:::?|/))?[A-Za-z_][\w.-]{0,120}+"
+CALLED_NAME = r"(?:(?i:functions?|default_api|tools?|api|namespace)(?:::?|/))?[A-Za-z_][\w.-]{0,120}+"
 """A name before the bracket. No other word may stand before a colon or a slash: addresses and paths are no calls."""
 _HEAD = re.compile(
-    rf"\s*+(?:[Pp]rint\(\s*+|await\s++)?[*`\"']{{0,2}}({CALLED})(?::\w{{0,20}}|\(\)(?=\())?[*`\"']{{0,2}}\s*+[(\uff08]\s*+"
+    rf"\s*+(?:[Pp]rint\(\s*+|await\s++)?[*`\"']{{0,2}}({CALLED_NAME})(?::\w{{0,20}}|\(\)(?=\())?[*`\"']{{0,2}}\s*+[(\uff08]\s*+"
 )
 _ASSIGNED = re.compile(r"\s*+[A-Za-z_]\w{0,60}+\s*+=(?!=)\s*+")
 _PRINTED = re.compile(r"(?:\s*+print\(\s*+[A-Za-z_]\w{0,60}+\s*+\))++")

@@ -1,6 +1,6 @@
 """JSON Schema: arguments checked and coerced against a schema, and schemas reduced to what backends support."""
 
-from stages.schema.check import Check, Fits, Misfit, Problem, checker, readable, unchecked
+from stages.schema.check import Check, Fits, Misfit, Problem, checker, readable_schema, unchecked
 from stages.schema.judging import SchemaError
 from stages.schema.projection import Projection, SchemaTarget, project
 
@@ -14,6 +14,6 @@ __all__ = [
     "SchemaTarget",
     "checker",
     "project",
-    "readable",
+    "readable_schema",
     "unchecked",
 ]

@@ -39,7 +39,7 @@ _MOST_BYTES = 500_000
 """Maximum total bytes of the schemas that are compiled to reduce one."""
 
 
-def readable(parameters: bytes | Raw) -> Raw:
+def readable_schema(parameters: bytes | Raw) -> Raw:
     """The schema, reduced if necessary to the part that arguments can be checked against.
 
     In a reduced schema, members whose own schema cannot be used accept any value, and so do the last of very many

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from stages import reasoning
 from stages.decoding import decode
 from stages.effect import Fault, RawCall, Reply, TokenProbability, Usage
-from stages.wire.faults import Answer, malformed, reported_fault, too_many_objects
+from stages.wire.faults import AnyAnswer, malformed_fault, reported_fault, too_many_objects
 
 # For observers: the state only sees the whole reply.
 
@@ -225,7 +225,7 @@ LINE_LIMIT = 16 * 1024 * 1024
 """Maximum bytes of one line of a stream: a server may send the whole reply in one."""
 
 
-_A = TypeVar("_A", bound=Answer)
+_A = TypeVar("_A", bound=AnyAnswer)
 
 
 def decoded_reply(
@@ -243,7 +243,7 @@ def decoded_reply(
             return reported_fault(answer.error)
         return gather_reply(pieces_of(answer, body))
     except msgspec.DecodeError as error:
-        return malformed(f"the server's answer is not {kind}: {error}", body)
+        return malformed_fault(f"the server's answer is not {kind}: {error}", body)
 
 
 class Decoder(Struct, frozen=True, kw_only=True):
@@ -272,7 +272,7 @@ class Decoder(Struct, frozen=True, kw_only=True):
                 after, added = after.read(payload)
                 pieces += added
             except msgspec.DecodeError as error:
-                pieces.append(malformed(f"invalid event in the stream: {error}", payload))
+                pieces.append(malformed_fault(f"invalid event in the stream: {error}", payload))
         if lines.size > LINE_LIMIT:
             pieces.append(Fault(kind="too_large", detail=f"a line of the stream has more than {LINE_LIMIT} bytes"))
         return after, tuple(pieces)

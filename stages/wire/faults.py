@@ -37,7 +37,7 @@ ERROR_STATUS = {
 """The status of each type of error in Anthropic's API: https://platform.claude.com/docs/en/api/errors."""
 
 
-def malformed(detail: str, body: bytes) -> Fault:
+def malformed_fault(detail: str, body: bytes) -> Fault:
     """The fault of an answer that is none of its protocol."""
     return Fault(kind="malformed", detail=detail, body=cut_body(body))
 
@@ -54,7 +54,7 @@ def too_many_objects(body: bytes) -> Fault | None:
     return Fault(kind="too_large", detail=f"the server's answer has more than {_OBJECTS_LIMIT} JSON objects and arrays")
 
 
-class Answer(Struct):
+class AnyAnswer(Struct):
     """An answer of any protocol, or an event of its stream: it may report an error, under whatever status."""
 
     error: Raw = Raw(b"null")
@@ -75,7 +75,7 @@ class _Error(Struct):
     n_ctx: int = 0
 
 
-_body = msgspec.json.Decoder(Answer)
+_body = msgspec.json.Decoder(AnyAnswer)
 _error = msgspec.json.Decoder(_Error)
 _text = msgspec.json.Decoder(str)
 

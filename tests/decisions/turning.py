@@ -7,7 +7,7 @@ from forge.proxy.exchange import Again, exchange_of
 from forge.proxy.judges import ReplyJudges
 from forge.proxy.model import Model
 from forge.proxy.policy_file import policy_from_toml
-from forge.proxy.turn import Judgement, judged
+from forge.proxy.turn import TurnStep, judged
 from forge.proxy.upstream import ConnectionUpstream, Forwarded, Post
 from stages.effect import Replied, Send
 from stages.wire.server.errors import RequestError
@@ -57,7 +57,7 @@ def turned(record: Turn) -> Turn:
         return replace(record, asked=(), end=f"refused {digest(exchange.message.encode())}")
     asked, step = [_digest(exchange.first)], exchange.asked
     reply = next(replies).reply()
-    judgement: Judgement | None = judged(exchange, step, reply) if step else None
+    judgement: TurnStep | None = judged(exchange, step, reply) if step else None
     while isinstance(judgement, Again):
         asked.append(_digest(exchange.post(judgement)))
         reply = next(replies).reply()

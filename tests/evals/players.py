@@ -19,7 +19,7 @@ from forge.evals.player import Player as Loop
 from forge.evals.players import FORGE
 from forge.evals.row import Configuration, Row
 from forge.evals.scenario import Scenario, World
-from forge.evals.series import RunOptions, row_of
+from forge.evals.series import SeriesOptions, row_of
 from stages.effect import RawCall, Replied, Reply, Send, Usage
 from stages.message import ToolCall
 from stages.wire.prompted import JSON
@@ -217,4 +217,4 @@ def played(
     table = Table(scenario.world(seed), player, mode, calculates=calculates, responds=loop is FORGE)
     cell = Cell(configuration=configuration, scenario=scenario, seed=seed)
     connection = Connection(Setup(mode=mode, model="player"), table)
-    return asyncio.run(row_of(cell, loop, connection, RunOptions(), asyncio.Lock()))
+    return asyncio.run(row_of(cell, loop, connection, SeriesOptions(), asyncio.Lock()))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forge.mcp.protocol import local_names
-from forge.mcp.streams import Lines, TooLong, answered_request
+from forge.mcp.streams import LineSplitter, TooLong, answered_request
 
 
 @given(
@@ -14,7 +14,7 @@ from forge.mcp.streams import Lines, TooLong, answered_request
 def test_lines_are_whole_or_too_long_however_they_are_cut(wanted: list[bytes], limit: int, data: st.DataObject) -> None:
     text = b"".join(line + b"\n" for line in wanted)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))
-    lines = Lines(limit)
+    lines = LineSplitter(limit)
     pieces = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
     found = [line for piece in pieces for line in lines.feed(piece)]
     assert [line.size if isinstance(line, TooLong) else line for line in found] == [
@@ -23,7 +23,7 @@ def test_lines_are_whole_or_too_long_however_they_are_cut(wanted: list[bytes], l
 
 
 def test_the_ends_of_a_line_that_is_too_long_are_kept() -> None:
-    (line,) = Lines(1000).feed(b"a" * 300 + b"-" * 5000 + b"z" * 300 + b"\n")
+    (line,) = LineSplitter(1000).feed(b"a" * 300 + b"-" * 5000 + b"z" * 300 + b"\n")
     assert line == TooLong(5600, b"a" * 200, b"z" * 200)
 
 

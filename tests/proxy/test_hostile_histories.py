@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from forge.proxy.exchange import Again, Exchange, exchange_of
 from forge.proxy.model import Model
-from forge.proxy.turn import Exhausted, Judgement, judged
+from forge.proxy.turn import Exhausted, TurnStep, judged
 from forge.proxy.upstream import Forwarded
 from stages.effect import RawCall, Reply
 from stages.wire.server.request import ServerRequest
@@ -70,7 +70,7 @@ def turn(policy: str, *sent: Sent, cut: int = 0) -> Exchange:
     return replace(made, shaped=replace(made.shaped, request=shown), asked=replace(made.asked, state=state))
 
 
-def first(made: Exchange, reply: Reply) -> Judgement:
+def first(made: Exchange, reply: Reply) -> TurnStep:
     """The judgement of the first reply."""
     assert made.asked is not None
     return judged(made, made.asked, reply)

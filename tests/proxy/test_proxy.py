@@ -16,7 +16,7 @@ from forge.backends import named
 from forge.door.asgi import AsgiMessage, HttpRequest, Scope
 from forge.errors import ForgeError
 from forge.proxy import ProxyOptions, ProxyServer
-from forge.proxy.app import App, NotedOutlet, Route
+from forge.proxy.app import NotedOutlet, ProxyApp, Route
 from forge.proxy.info import count
 from forge.proxy.policy_file import policy_from_toml
 from forge.telemetry.prometheus import Metrics
@@ -601,7 +601,7 @@ async def test_a_request_that_fails_within_is_answered_counted_and_logged(
         sent.append(message)
 
     series = Metrics()
-    app = App({"/models": Route({"GET": broken})}, ProxyOptions(), partial(count, series))
+    app = ProxyApp({"/models": Route({"GET": broken})}, ProxyOptions(), partial(count, series))
     scope: Scope = {"type": "http", "method": "GET", "path": "/v1/models", "headers": [], "query_string": b""}
     await app(scope, receive, send)
     assert sent[0]["status"] == 500

@@ -259,7 +259,7 @@ def test_a_tool_that_ignores_cancellation_is_left_behind_when_its_time_is_over(
     effect: Literal["read", "write"], limit: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Neither the run waits for it, nor `asyncio.run` at its end, which waits for every task that it knows of."""
-    monkeypatch.setattr("forge.interpreters.tools.GRACE", 0.01)
+    monkeypatch.setattr("forge.interpreters.tools._GRACE", 0.01)
 
     limited = tool(effect=effect, timeout=0.01) if limit == "timeout" else tool(effect=effect, idle_timeout=0.01)
 
@@ -280,7 +280,7 @@ def test_a_tool_that_ignores_cancellation_is_left_behind_when_its_time_is_over(
 def test_what_a_tool_raises_after_it_was_left_behind_is_logged(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("forge.interpreters.tools.GRACE", 0.01)
+    monkeypatch.setattr("forge.interpreters.tools._GRACE", 0.01)
     go_on = asyncio.Event()
 
     @tool(effect="read", timeout=0.01)

@@ -9,7 +9,7 @@ import httpx
 
 from forge import Scripted, Workflow, call, durable
 from forge.durable import Run
-from forge.serve.following import Following, Followings, Reading
+from forge.serve.following import Follower, Following, Followings
 from stages.effect import Fault, Reply
 from stages.events import Event, ModelFailed, ModelReplied, RunHalted, Stamped, TurnStarted
 from stages.halt import BackendFailed
@@ -76,7 +76,7 @@ def test_a_reader_that_does_not_read_holds_little() -> None:
     run = Run(id="run", workflow="quick", state="running", begun="", updated="")
     followed = Following(run)
     followed.told = [((number, 1), b"x" * 10_000) for number in range(1000)]
-    reading, sizes = Reading(followed, (0, 1)), list[int]()
+    reading, sizes = Follower(followed, (0, 1)), list[int]()
     while reading.more:
         sizes.append(len(reading.take()))
     assert sum(sizes) > 9_990_000
@@ -97,7 +97,7 @@ async def test_who_joins_the_readers_of_a_halted_run_hears_that_it_is_retried(tm
         async with followings.of(await runs.get(run), flow) as first:
             while not first.over:
                 await first.changed.wait()
-            slow = Reading(first, None)
+            slow = Follower(first, None)
             assert first.run.state == "halted"
             await runs.retry(run)
             async with followings.of(await runs.get(run), flow) as joined:
@@ -142,14 +142,14 @@ def test_what_a_failed_call_told_is_dropped_and_what_a_reply_told_is_shown_until
 
     started = TurnStarted(turn=1, prompt_tokens=1, context_tokens=0, calls_left=9)
     followed.add([stamped(started, 2, 0)])
-    reading = Reading(followed, (2, 0))
+    reading = Follower(followed, (2, 0))
     followings.heard(stamped(TextDelta(text="half"), 2, 0))
     assert b"half" in reading.take()
     ends = [stamped(ModelFailed(turn=1, problem="away"), 2, 1), stamped(RunHalted(halt=halt), 2, 2)]
     for one in ends:
         followings.heard(one)
     followed.add(ends)
-    assert b"half" not in (told := Reading(followed, None).take())
+    assert b"half" not in (told := Follower(followed, None).take())
     assert b"event: halted" in told
     # It is retried: the same reader hears all of the reply, also when the next turn has begun before it is recorded.
     followings.heard(stamped(TextDelta(text="whole"), 2, 2))

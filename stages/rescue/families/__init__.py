@@ -19,7 +19,7 @@ from stages.rescue.families import (
     tokens,
     xml_calls,
 )
-from stages.rescue.formats import FORMATS, family_of
+from stages.rescue.formats import KNOWN_FORMATS, family_of
 from stages.rescue.found import Family, Rescue
 from stages.rescue.markers import Openers, openers
 
@@ -48,7 +48,7 @@ FAMILIES: tuple[Family, ...] = (
     lines.LINES,
     notation.NOTATION,
     any_markup.ANY_MARKUP,
-    *map(family_of, FORMATS),
+    *map(family_of, KNOWN_FORMATS),
 )
 
 OPENERS: Openers = openers(FAMILIES)

@@ -48,7 +48,7 @@ _ESCAPED = re.compile(r"[^<>&]*+(?:&(?:lt|gt|amp|quot|apos|#39|#34);[^<>&]*+)++"
 """A value in which every special sign of XML is escaped: HTML has bare ones too."""
 _MARGIN = re.compile(r"\n[ \t]{1,40}\Z")
 
-Span = tuple[int, int]
+TextSpan = tuple[int, int]
 
 
 class Called(Struct, frozen=True):
@@ -107,7 +107,7 @@ class Grammar(Struct, frozen=True, kw_only=True):
     """
 
     key: re.Pattern[str]
-    value_end: Callable[[str, int, re.Match[str]], Span | None]
+    value_end: Callable[[str, int, re.Match[str]], TextSpan | None]
     end: Callable[[str, int], int | None]
     value: Callable[[str, str, dict[str, None]], str] = _text
     to_json: re.Pattern[str] = _TO_JSON
@@ -116,11 +116,11 @@ class Grammar(Struct, frozen=True, kw_only=True):
     escaped: bool = False
 
 
-def up_to(expression: str) -> Callable[[str, int, re.Match[str]], Span | None]:
+def up_to(expression: str) -> Callable[[str, int, re.Match[str]], TextSpan | None]:
     """The end of a value that is the same whatever the key, as a regular expression."""
     pattern = re.compile(expression)
 
-    def value_end(text: str, begin: int, _key: re.Match[str]) -> Span | None:
+    def value_end(text: str, begin: int, _key: re.Match[str]) -> TextSpan | None:
         ended = pattern.search(text, begin)
         return ended.span() if ended else None
 

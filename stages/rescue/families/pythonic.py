@@ -6,12 +6,12 @@ from msgspec.structs import replace
 
 from stages.rescue.found import Family, Read
 from stages.rescue.names import Names
-from stages.rescue.pycalls import CALLED, PythonCalls, call_list
+from stages.rescue.pycalls import CALLED_NAME, PythonCalls, call_list
 from stages.rescue.tags import IN_BRACKETS, LEFT, RIGHT, STEM
 
 _TOOL_CODE = re.compile(r"\s*+tool_code[ \t]*+\n")
 """Gemma's fence, without the fence."""
-_NAME_BEFORE = re.compile(rf"[\s`]*(?:[A-Za-z_]\w{{0,60}}\s?=\s?)?(?:print\(|await\s)?{CALLED}\s?")
+_NAME_BEFORE = re.compile(rf"[\s`]*(?:[A-Za-z_]\w{{0,60}}\s?=\s?)?(?:print\(|await\s)?{CALLED_NAME}\s?")
 _LEADING = re.compile(r"[\s`]*+")
 _REST_OF_REPLY = re.compile(r"[\s`;\])]*(?:<(?:[|/]|bot_end)[^>]{0,40}>\s*+)*+\Z")
 _FENCE = re.compile(r"(?:```|~~~)[ \t]*+(tool_code|tool_calls?|python3?|py|code|)[ \t\r]*+\n\s*+")
@@ -26,13 +26,13 @@ _MARKED = re.compile(
     rf"^(?:[A-Z]\w{{0,15}}: ?|{LEFT}{{1,3}}\s?(?:[\w-]{{1,20}}[:=\s]\s?)?|"
     rf"{LEFT}{{1,2}}{IN_BRACKETS}{{1,40}}{RIGHT}{{1,2}}\s?|"
     rf"(?:[=-]>|[^\w\s`\"'#>|/*-]{{1,4}})\s?(?:[A-Za-z_]{{0,15}}{STEM}[A-Za-z_ ]{{0,15}}?[: ]\s?)?)?"
-    rf"(?P<name>(?:await |print\()?{CALLED}) ?\Z",
+    rf"(?P<name>(?:await |print\()?{CALLED_NAME}) ?\Z",
     re.MULTILINE,
 )
 _MARK_AFTER = re.compile(
     rf"(?:\s?(?:{LEFT}{{1,2}}{IN_BRACKETS}{{1,40}})?{RIGHT}{{1,3}}| ?[^\w\s`\"'.,;]{{1,4}}|;)?[ \t]*(?=\n|\Z)"
 )
-_CALLED = re.compile(CALLED)
+_CALLED = re.compile(CALLED_NAME)
 _MARGIN = 20
 """Maximum characters of marks before a list of calls in its line."""
 _LINE_BEFORE = re.compile(r"[ \t>*`-]*")
@@ -121,6 +121,6 @@ def _any_known(text: str, start: int, calls: PythonCalls, names: Names) -> bool:
     return any(names.knows(claim.name) for claim in calls.claims)
 
 
-_NAME = rf"[*`\"']{{0,2}}{CALLED}[*`\"']{{0,2}}"
+_NAME = rf"[*`\"']{{0,2}}{CALLED_NAME}[*`\"']{{0,2}}"
 CALL_LIST = Family(name="pythonic", first="[", opener=rf"\[(?=\s{{0,8}}{_NAME}\s?\()", read=_read, words=())
 WHOLE_REPLY = Family(name="pythonic", first="(", opener=rf"\((?<!(?s:.){{{_NEAR_BEGIN + 2}}})", read=_whole, words=())

@@ -10,7 +10,7 @@ import html
 import re
 
 from stages.repair.json_text import is_json, json_quoted
-from stages.rescue.families.elements import Called, Grammar, Span, behind, call_with, joined_arguments, past, up_to
+from stages.rescue.families.elements import Called, Grammar, TextSpan, behind, call_with, joined_arguments, past, up_to
 from stages.rescue.families.json_calls import CUT_OFF
 from stages.rescue.found import Family, Read
 from stages.rescue.names import Names
@@ -57,7 +57,7 @@ _DEEPEST = 40
 """Maximum levels of elements; no tool takes more."""
 
 
-def _m3_value_end(text: str, begin: int, key: re.Match[str]) -> Span | None:
+def _m3_value_end(text: str, begin: int, key: re.Match[str]) -> TextSpan | None:
     opened = [key["key"]]
     for tag in _M3_TAG.finditer(text, begin):
         if not tag["close"]:

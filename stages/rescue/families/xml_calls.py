@@ -19,7 +19,7 @@ from stages.rescue.described import ARGUMENT_KEYS
 from stages.rescue.families.elements import (
     Called,
     Grammar,
-    Span,
+    TextSpan,
     attributes,
     behind,
     call_with,
@@ -73,7 +73,7 @@ _PAIRS_HEAD = LazyPattern(
 )
 
 
-def _value_end(closing: str, key: str, unclosed: str) -> Callable[[str, int, re.Match[str]], Span | None]:
+def _value_end(closing: str, key: str, unclosed: str) -> Callable[[str, int, re.Match[str]], TextSpan | None]:
     """The closing tag of a value, told from one in the value by what follows: another key, or the end of the call.
 
     Without it a value ends where `unclosed` says so, or with the call, behind which there is nothing or another one. If
@@ -84,7 +84,7 @@ def _value_end(closing: str, key: str, unclosed: str) -> Callable[[str, int, re.
     first = re.compile(rf"(?=\s?<)(?:{closed}|(?={unclosed})|(?=(?:{CLOSED}\s*+){{1,3}}(?:\Z|{_CALL_OPEN})))")
     later = re.compile(rf"(?=<)(?:{closed}|{key}|{_CALL_OPEN})")
 
-    def value_end(text: str, begin: int, _key: re.Match[str]) -> Span | None:
+    def value_end(text: str, begin: int, _key: re.Match[str]) -> TextSpan | None:
         ended = first.search(text, begin)
         if ended and ended["closing"] is None and (after := later.search(text, ended.start())) and after["closing"]:
             ended = after
@@ -162,7 +162,7 @@ def own_tags(text: str, body: int, tags: tuple[str, ...], known: tuple[str, ...]
     named = _NAMED_KEY.match(text, body)
     in_pairs = named and named["key"].strip() in known and not {named["word"], named["tag"]} & {*known}
 
-    def value_end(text: str, begin: int, key: re.Match[str]) -> Span | None:
+    def value_end(text: str, begin: int, key: re.Match[str]) -> TextSpan | None:
         closes = f"</{key['tag'] or key['word']}>"
         end = text.find(closes, begin, begin + _NEAR)
         if end < 0:

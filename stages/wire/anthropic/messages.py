@@ -24,7 +24,7 @@ from stages.wire.deltas import (
     appended,
     decoded_reply,
 )
-from stages.wire.faults import CALLS_LIMIT, Answer, malformed, reported_fault, too_many_calls_fault
+from stages.wire.faults import CALLS_LIMIT, AnyAnswer, malformed_fault, reported_fault, too_many_calls_fault
 from stages.wire.openai.chat import arguments_text
 from stages.wire.sampling import Sampling, head, options
 from stages.wire.valid import valid_history
@@ -202,7 +202,7 @@ class _Usage(Struct):
     cache_read_input_tokens: int | None = None
 
 
-class _Answer(Answer):
+class _Answer(AnyAnswer):
     content: list[Raw] | None = None
     stop_reason: str | None = None
     usage: _Usage | None = None
@@ -228,7 +228,7 @@ def decode_reply(body: bytes) -> Reply | Fault:
 
 def _pieces_of(answer: _Answer, body: bytes) -> StreamRead:
     if answer.content is None:
-        return (malformed("the server's answer has no content", body),)
+        return (malformed_fault("the server's answer has no content", body),)
     stream = _counted(AnthropicStream(stop_reason=answer.stop_reason or ""), answer.usage)
     pieces: list[Piece | Fault] = []
     for number, block in enumerate(answer.content):
@@ -266,7 +266,7 @@ class _Message(Struct):
     usage: _Usage | None = None
 
 
-class _Event(Answer):
+class _Event(AnyAnswer):
     type: str = ""
     index: int = 0
     message: _Message | None = None

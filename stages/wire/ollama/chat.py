@@ -21,7 +21,7 @@ from stages.wire.deltas import (
     TextDelta,
     decoded_reply,
 )
-from stages.wire.faults import CALLS_LIMIT, Answer, malformed, reported_fault, too_many_calls_fault
+from stages.wire.faults import CALLS_LIMIT, AnyAnswer, malformed_fault, reported_fault, too_many_calls_fault
 from stages.wire.openai.chat import WireMessage, arguments_text, encode_message
 from stages.wire.sampling import Sampling, head, options
 from stages.wire.valid import paragraphs, valid_history
@@ -94,7 +94,7 @@ class _Message(Struct):
     tool_calls: list[_Call] | None = None
 
 
-class _Answer(Answer):
+class _Answer(AnyAnswer):
     """An answer, or a line of a streamed one."""
 
     message: _Message | None = None
@@ -114,7 +114,7 @@ def decode_reply(body: bytes) -> Reply | Fault:
 
 def _pieces_of(answer: _Answer, body: bytes) -> StreamRead:
     if answer.message is None:
-        return (malformed("the server's answer has no message", body),)
+        return (malformed_fault("the server's answer has no message", body),)
     return (*_grown(OllamaStream(), answer.message)[1], _ended(answer))
 
 

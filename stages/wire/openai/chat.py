@@ -25,7 +25,7 @@ from stages.wire.deltas import (
     TextDelta,
     decoded_reply,
 )
-from stages.wire.faults import CALLS_LIMIT, Answer, malformed, reported_fault, too_many_calls_fault
+from stages.wire.faults import CALLS_LIMIT, AnyAnswer, malformed_fault, reported_fault, too_many_calls_fault
 from stages.wire.sampling import Sampling, head, options
 
 # The OpenAI chat completions protocol: https://platform.openai.com/docs/api-reference/chat.
@@ -227,7 +227,7 @@ class _Usage(Struct):
     prompt_tokens_details: _Details | None = None
 
 
-class _Answer(Answer):
+class _Answer(AnyAnswer):
     """A whole answer, or a chunk of a streamed one."""
 
     choices: list[_Choice] | None = None
@@ -246,10 +246,10 @@ def decode_reply(body: bytes) -> Reply | Fault:
 
 def _pieces_of(answer: _Answer, body: bytes) -> StreamRead:
     if not answer.choices:
-        return (malformed("the server's answer has no choices", body),)
+        return (malformed_fault("the server's answer has no choices", body),)
     choice = answer.choices[0]
     if choice.message is None:
-        return (malformed("the server's answer has no message", body),)
+        return (malformed_fault("the server's answer has no message", body),)
     for number, call in enumerate(choice.message.tool_calls or ()):
         call.index = number  # servers number calls only in streams
     stream, pieces = _grown(OpenAIStream(usage=_usage_of(answer.usage)), choice, choice.message)

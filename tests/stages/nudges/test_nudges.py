@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from stages.effect import HandOff, NeedsInput, Said
 from stages.message import ToolCall
-from stages.nudges import called, ended, how_to_end, quote
+from stages.nudges import call_row, ended, how_to_end, quote
 from stages.objection import (
     BareText,
     Objection,
@@ -52,7 +52,7 @@ def test_an_optional_value_that_nobody_gave_is_to_be_left_out() -> None:
     "text",
     [
         no_such_tool(LONG, None),
-        called("call_1", "look", LONG, "failed"),
+        call_row("call_1", "look", LONG, "failed"),
     ],
 )
 def test_what_a_model_wrote_is_quoted_to_a_bound(text: str) -> None:

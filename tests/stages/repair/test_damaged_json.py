@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from stages.repair import BrokenJson, FoundJson, json_at
 from stages.repair.damaged_json import repair_json
 from stages.repair.json_text import array_elements, is_json, object_members, string_value
-from stages.repair.strings import literal
+from stages.repair.strings import literal_at
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -88,14 +88,14 @@ def test_whatever_stands_there_what_comes_back_is_json_or_nothing(text: str, sta
     [("1,", "1"), ("+1,", "1"), ("01,", "1"), ("1.,", "1.0"), ("1_000,", "1000"), ("None", "null"), ("true", "true")],
 )
 def test_literals(text: str, value: str) -> None:
-    found = literal(text, 0)
+    found = literal_at(text, 0)
     assert found is not None
     assert found.json == value
 
 
 @pytest.mark.parametrize("text", ["12", "nobody,", "1e,", "--1,", ""])
 def test_a_word_that_is_none_and_a_number_that_may_go_on(text: str) -> None:
-    assert literal(text, 0) is None
+    assert literal_at(text, 0) is None
 
 
 def test_parts_of_a_value_are_given_as_they_were_written() -> None:

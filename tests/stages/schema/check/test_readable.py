@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stages.schema import Fits, Misfit, checker
-from stages.schema.check import readable
+from stages.schema.check import readable_schema
 
 FAR = {"$ref": "https://example.com/schema.json"}
 
@@ -22,19 +22,19 @@ _json = st.recursive(
 
 @given(_json)
 def test_whatever_the_schema_arguments_can_be_checked_against_what_is_left(schema: object) -> None:
-    assert isinstance(checker(readable(msgspec.json.encode(schema)))("{}"), Fits | Misfit)
+    assert isinstance(checker(readable_schema(msgspec.json.encode(schema)))("{}"), Fits | Misfit)
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b"[" * 200])
 def test_of_what_is_no_schema_an_object_is_left(text: bytes) -> None:
-    check = checker(readable(text))
+    check = checker(readable_schema(text))
     assert isinstance(check('{"any": 1}'), Fits)
     assert isinstance(check("[]"), Misfit)
 
 
 def test_a_schema_that_can_be_read_stays_as_it_is() -> None:
     schema = msgspec.json.encode({"properties": {"n": {"$ref": "#/$defs/N"}}, "$defs": {"N": {"type": "integer"}}})
-    assert bytes(readable(schema)) == schema
+    assert bytes(readable_schema(schema)) == schema
 
 
 @pytest.mark.parametrize(
@@ -55,5 +55,5 @@ def test_what_can_be_read_is_checked(arguments: object, fits: bool) -> None:
         "additionalProperties": False,
         "$defs": {"N": {"type": "number"}},
     }
-    check = checker(readable(msgspec.json.encode(schema)))
+    check = checker(readable_schema(msgspec.json.encode(schema)))
     assert isinstance(check(msgspec.json.encode(arguments).decode()), Fits) == fits

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from stages.confidence.measure import written
+from stages.confidence.measure import tokens_text
 from stages.effect import Reply, TokenProbability
 from stages.wire.deltas import gather_reply
 from stages.wire.openai.chat import TOKENS_LIMIT, OpenAIStream, decode_reply
@@ -53,7 +53,7 @@ def test_tokens_are_read_whole_and_streamed_alike(shape: Any) -> None:
     # llama.cpp takes a fence away from the text of a chunk, and sends its token all the same
     parts = [(None, {"content": [tokens[0]]}), ("{", {"content": [tokens[1]]}), ("}", {"content": [tokens[2]]})]
     assert streamed(*parts) == reply
-    assert written(reply.tokens) == "```{}"
+    assert tokens_text(reply.tokens) == "```{}"
 
 
 @pytest.mark.parametrize(
