@@ -15,7 +15,6 @@ from stages.effect import Price
 from stages.halt import Halt
 from stages.message import System, User
 from stages.options import OptionError
-from stages.order import Use
 from stages.state import STAGES, State
 from stages.tool import Prerequisite
 from tests.flows import finish
@@ -63,7 +62,7 @@ def problems(**options: object) -> tuple[str, ...]:
         ({"tools": [look, 3]}, "tools[1] is 3; it must be a Tool or a function"),
         ({"terminal_tool": 5}, "terminal_tool is 5; it must be a string or a list of strings"),
         ({"grounded": {"look": {"what": 3}}}, "grounded['look']['what'] is 3; it must be a string or a list"),
-        ({"order": [Use(tool="look", at_step="1")]}, "order[0].at_step is '1'; it must be a whole number or None"),  # type: ignore[arg-type]  # wrong on purpose
+        ({"order": [3]}, "order[0] is 3; it must be a Use"),
         ({"guards": [slow]}, "guards[0]: slow is async, but it is called without await; define it with `def`"),
         (
             {"guards": [lambda calls: []]},

@@ -146,6 +146,7 @@ def test_each_flag_sets_its_option_and_no_other(words: list[str], kind: type[Opt
         ("raise SystemExit(0)", "cannot be imported: it ends the program (line 1)"),
         ("def (", "cannot be imported: SyntaxError"),
         (FLOW.replace('terminal_tool="finish"', 'terminal_tool="end", required_steps=["a"]'), "- required_steps"),
+        ("from forge import Limits\nLimits(max_iterations=-5)", "- Limits: max_iterations is -5; it must be"),
         (FLOW + "other = Workflow('o', tools=[finish], terminal_tool='finish')", "flow.py:workflow or "),
     ],
 )
