@@ -92,18 +92,17 @@ RUNNING: list[tuple[dict[str, object], str]] = [
 def test_a_misspelt_keyword_is_told_with_the_right_ones(
     entry: Entry, given: tuple[object, ...], wrong: str, meant: str
 ) -> None:
-    with pytest.raises(TypeError, match=f"there is no option '{wrong}'; there are: ") as refused:
+    with pytest.raises(TypeError, match=rf"there is no option '{wrong}'\. Did you mean {meant}\? There are: "):
         entry(*given, **{wrong: 1})
-    assert str(refused.value).endswith(f" Did you mean {meant}?")
 
 
 def test_several_unknown_keywords_are_told_with_one_list_of_the_right_ones() -> None:
     with pytest.raises(TypeError) as refused:
         Desk(temperature=1, model="m", max_iterations=5)
     said = str(refused.value)
-    assert said.count("there are: name, tools, terminal_tool") == 1
-    assert said.startswith("write limits=Limits(max_iterations=5); there is no option 'temperature'; there are: ")
-    assert said.endswith("; there is no option 'model'")
+    assert said.count("There are: name, tools, terminal_tool") == 1
+    assert said.startswith("write limits=Limits(max_iterations=5)\nthere is no option 'temperature'. There are: ")
+    assert said.endswith("\nthere is no option 'model'")
 
 
 def streamed(**options: object) -> object:
