@@ -18,6 +18,7 @@ from forge.tools.definition import tool
 from forge.workflow.workflow import Context, Workflow
 from stages._later import later
 from stages.effect import Approved, Ask, Budget, Price, Rejected
+from stages.options import OptionError
 from stages.order import Change, Each, Use
 from stages.rules import Calls, Limits
 from stages.tool import Prerequisite
@@ -51,6 +52,7 @@ __all__ = [
     "Halted",
     "Limits",
     "NoCompact",
+    "OptionError",
     "Prerequisite",
     "Price",
     "Redact",

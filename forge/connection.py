@@ -3,7 +3,7 @@
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Annotated, Protocol, TypeAlias
+from typing import Annotated, Literal, Protocol, TypeAlias
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -16,6 +16,9 @@ from stages.wire.deltas import reply_pieces
 from stages.wire.sampling import Sampling
 from stages.wire.target import Mode
 from stages.wire.wires import OPENAI, Dialect
+
+ModeName: TypeAlias = Literal["auto"] | Mode
+"""A mode by name; auto: the one that the server supports best."""
 
 TIMEOUT = 300.0
 """Default maximum seconds without a byte from a server."""

@@ -101,7 +101,7 @@ def _wrong(value: object, hint: object, header: str, key: str) -> Iterator[str]:
     elif inner is not None and isinstance(value, list) and any(isinstance(one, dict) for one in value):
         for number, table in enumerate(value, start=1):
             if isinstance(table, dict):
-                yield from table_faults(table, inner, f"{joined(header, key)} number {number}")
+                yield from _wrong_table(table, inner, f"{joined(header, key)} number {number}")
         yield from _misfit([one for one in value if not isinstance(one, dict)], hint, header, key)
     else:
         yield from _misfit(value, hint, header, key)

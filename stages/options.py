@@ -1,8 +1,10 @@
 """Options: values from users' code, checked at run time, with errors that say what to write instead."""
 
 import inspect
+import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache, wraps
+from dataclasses import is_dataclass
+from functools import cache, partial, wraps
 from itertools import chain, islice
 from math import isnan
 from operator import contains
@@ -360,39 +362,67 @@ def _one(name: str) -> str:
 
 # Unknown option names: the error names the option that was probably meant, and its group.
 
+_ELSEWHERE = {"system_prompt": "instructions", "instructions": "system_prompt"}
+"""Options of a workflow that an agent calls otherwise, and the other way round."""
 
-def refuse_unknown(
+
+def unknown_options(
     given: Mapping[str, object], known: Collection[str], hints: Callable[[], Mapping[str, Hint]]
-) -> None:
-    """Raise a TypeError for unknown options, with one sentence for each.
+) -> tuple[str, ...]:
+    """A sentence for each unknown option.
 
-    For a field of another option, the error says how to write it: `limits=Limits(max_iterations=5)`.
+    For a field of another option, it says how to write it: `limits=Limits(max_iterations=5)`.
     """
     unknown = [name for name in given if name not in known]
     if not unknown:
-        return
-    groups: list[tuple[str, type[Struct]]] = [
-        (name, kind)
-        for name, hint in hints().items()
-        for kind in _kinds(hint)
-        if isinstance(kind, type) and issubclass(kind, Options)
-    ]
-    inner = {field: (name, kind) for name, kind in groups for field in kind.__struct_fields__}
+        return ()
+    kinds = [(name, get_origin(kind) or kind) for name, hint in hints().items() for kind in _kinds(hint)]
+    groups = [(name, kind) for name, kind in kinds if isinstance(kind, type) and _is_group(kind)]
+    owners = {field: group for group in groups for field in inspect.signature(group[1]).parameters}
+    inner = {field: group for field, group in owners.items() if field not in known}
     moved: dict[tuple[str, str], list[str]] = {}
     for name in unknown:
         if name in inner:
             group, kind = inner[name]
             moved.setdefault((group, kind.__name__), []).append(f"{name}={repr(given[name])[:_SHOWN]}")
     sentences = [f"write {group}={kind}({', '.join(fields)})" for (group, kind), fields in moved.items()]
-    listed = f"; there are: {', '.join(known)}"
+    listed = f". There are: {', '.join(known)}"
     for name in unknown:
         if name not in inner:
-            meant = nearest(name, (*known, *inner))
+            same = _ELSEWHERE.get(name, "")
+            meant = same if same in known else nearest(name, (*known, *inner))
             group, kind = inner.get(meant or "", ("", Struct))
             question = f". Did you mean {f'{group}={kind.__name__}({meant}=…)' if group else meant}?" if meant else ""
-            sentences.append(f"there is no option {name!r}{listed}{question}")
+            sentences.append(f"there is no option {name!r}{question}{listed.removeprefix('.' * bool(question))}")
             listed = ""
-    raise TypeError("; ".join(sentences))
+    return tuple(sentences)
+
+
+def _is_group(kind: type) -> bool:
+    """Whether its fields are options: those of a group, or of a Workflow."""
+    return issubclass(kind, Options) or is_dataclass(kind)
+
+
+def refuse_unknown(
+    given: Mapping[str, object], known: Collection[str], hints: Callable[[], Mapping[str, Hint]]
+) -> None:
+    """Raise a TypeError for unknown options, with one sentence for each."""
+    if unknown := unknown_options(given, known, hints):
+        raise TypeError("\n".join(unknown))
+
+
+def _further(
+    make: Callable[..., object], given: Mapping[str, object], known: Collection[str], wrong: Collection[str]
+) -> Iterator[str]:
+    """Further mistakes, found by leaving out the options that are unknown or wrong; none that follows from those."""
+    unknown = [name for name in given if name not in known]
+    left_out = {*wrong, *unknown, *(nearest(name, known) for name in unknown)}
+    try:
+        make(**{name: value for name, value in given.items() if name not in left_out})
+    except OptionError as error:
+        yield from (problem for problem in error.problems if left_out.isdisjoint(re.findall(r"\w+", problem)))
+    except Exception:  # noqa: BLE001, S110 - it cannot be made without them
+        pass
 
 
 # Functions and Structs that check their own options.
@@ -415,8 +445,10 @@ class Named(StructMeta):
     if not TYPE_CHECKING:  # a type checker sees the fields
 
         def __call__(self, *args: object, **kwargs: object) -> object:
-            refuse_unknown(kwargs, self.__struct_fields__, lambda: _fields(self))
-            return super().__call__(*args, **kwargs)
+            known, make = self.__struct_fields__, super().__call__
+            if unknown := unknown_options(kwargs, known, lambda: _fields(self)):
+                raise TypeError("\n".join((*unknown, *_further(partial(make, *args), kwargs, known, ()))))
+            return make(*args, **kwargs)
 
 
 class Options(Struct, frozen=True, metaclass=Named):
@@ -459,12 +491,19 @@ def checking(
     """A decorator that checks a function's arguments against its annotations, and raises `error` with the mistakes."""
 
     def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
+        make: Callable[..., object] = function
+
         def check(args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
             known = _parameters(function)
-            if known.keywords is not None:
-                refuse_unknown(kwargs, known.keywords, lambda: known.hints)
-            if problems := _wrong_arguments(known, args, kwargs):
-                raise error(problems)
+            keywords = kwargs if known.keywords is None else known.keywords
+            unknown = unknown_options(kwargs, keywords, lambda: known.hints)
+            wrong = _wrong_arguments(known, args, kwargs)
+            if not unknown and not wrong:
+                return
+            problems = [*unknown, *chain(*wrong.values())]
+            if function.__name__ == "__init__" and kwargs.keys() >= wrong.keys():  # calling another has effects
+                problems += _further(partial(make, *args), kwargs, keywords, wrong)
+            raise TypeError("\n".join(problems)) if unknown else error(tuple(problems))
 
         if inspect.iscoroutinefunction(function):
 
@@ -499,8 +538,10 @@ class _Parameters(Struct, frozen=True):
     """The `_plain_classes` of each annotation, because looking one up takes longer than most checks."""
 
 
-def _wrong_arguments(known: _Parameters, args: tuple[object, ...], kwargs: Mapping[str, object]) -> tuple[str, ...]:
-    """A sentence for each argument that does not match its annotation."""
+def _wrong_arguments(
+    known: _Parameters, args: tuple[object, ...], kwargs: Mapping[str, object]
+) -> Mapping[str, tuple[str, ...]]:
+    """The arguments that do not match their annotations, each with what is wrong."""
     given = {**dict(zip(known.positional, args, strict=False)), **kwargs}
     hints = known.hints
     if known.rest:
@@ -510,7 +551,7 @@ def _wrong_arguments(known: _Parameters, args: tuple[object, ...], kwargs: Mappi
     unusual = {name: one for name, one in given.items() if name in hints and type(one) not in known.plain.get(name, ())}
     wrong = wrong_options(unusual, hints, deep=False)
     if not wrong:
-        return ()
+        return wrong
     by_name = [name for name in hints if name not in {*known.positional, known.rest, "return"} and name not in given]
 
     def meant(name: str) -> str:
@@ -520,7 +561,7 @@ def _wrong_arguments(known: _Parameters, args: tuple[object, ...], kwargs: Mappi
         fit = next((one for one in by_name if not wrong_options({one: given[name]}, hints)), "")
         return f". Did you mean {fit}=…?" if fit else ""
 
-    return tuple(f"{sentence}{meant(name)}" for name, several in wrong.items() for sentence in several)
+    return {name: tuple(f"{sentence}{meant(name)}" for sentence in wrong[name]) for name in hints if name in wrong}
 
 
 @cache

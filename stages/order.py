@@ -3,11 +3,11 @@
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 
 from stages.decoding import decode_or
 from stages.message import ToolCall
-from stages.options import Named
+from stages.options import AtLeastOne, Count, Options, unfit_function
 from stages.schema.canonical_json import canonical
 from stages.schema.value import Json
 from stages.seen import is_own
@@ -17,7 +17,7 @@ from stages.tool import Grounded
 # Listing: the values that a tool has listed and that another must be called with.
 
 
-class Each(Struct, frozen=True, kw_only=True, metaclass=Named):
+class Each(Options, frozen=True, kw_only=True):
     """Requires one call, with the value as `argument`, for each value that `tool` listed in its latest result.
 
     The values are the texts and whole numbers in the outermost members named `member`. Without `member`, they are in
@@ -80,7 +80,7 @@ _raw_members: msgspec.json.Decoder[dict[str, Raw]] = msgspec.json.Decoder(dict[s
 # The rules hold among the calls of one reply as they do between replies.
 
 
-class Change(Struct, frozen=True, kw_only=True):
+class Change(Options, frozen=True, kw_only=True):
     """`tool` makes results of another out of date; with `match_arg`, only if both calls have the same value for it."""
 
     tool: str
@@ -91,7 +91,7 @@ CountsIf = Callable[..., bool]
 """A pure function of a call's result, a JSON value or a text: whether the result counts."""
 
 
-class Use(Struct, frozen=True, kw_only=True, metaclass=Named):
+class Use(Options, frozen=True, kw_only=True):
     """The rules for one tool.
 
     - `at_step` n: the n-th successful call of the run must be of this tool.
@@ -107,16 +107,35 @@ class Use(Struct, frozen=True, kw_only=True, metaclass=Named):
     """
 
     tool: str
-    at_step: int | None = None
+    at_step: AtLeastOne | None = None
     after: Sequence[str] = ()
     before: Sequence[str] = ()
     again_after: Sequence[str | Change] = ()
-    at_least: int = 0
-    at_most: int | None = None
+    at_least: Count = 0
+    at_most: AtLeastOne | None = None
     distinct: bool = False
     each_of: Each | None = None
     consecutive: bool = True
     counts_if: CountsIf | None = None
+
+    def contradictions(self, wrong: Collection[str]) -> Iterator[str]:
+        """Rules that no run could keep, whatever tools there are."""
+        if wrong:
+            return
+        tool, changed = self.tool, [change.tool for change in self.changes]
+        if tool in self.names[1:]:
+            yield f"{tool} cannot come before or after itself"
+        yield from (f"{tool} cannot come before {name} and again after it" for name in self.before if name in changed)
+        if changed and self.at_most == 1:
+            yield f"{tool}: at_most is 1, so it could not be called again after {changed[0]}"
+        if both := [name for name in self.after if name in self.before]:
+            yield f"{tool} cannot come both before and after {both[0]}"
+        if self.at_most is not None and self.at_most < self.at_least:
+            yield f"{tool}: at_most is {self.at_most}; it cannot be less than at_least, which is {self.at_least}"
+        if self.distinct and self.at_least < 2:
+            yield f"{tool}: distinct is about several calls; say with at_least how many, 2 or more"
+        if self.counts_if and (said := unfit_function(self.counts_if, "result")):
+            yield f"{tool}: counts_if: {said}"
 
     @property
     def names(self) -> tuple[str, ...]:

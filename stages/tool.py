@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from stages.options import AtLeastOne, Seconds
+from stages.options import AtLeastOne, Options, Seconds
 
 ToolEffect = Literal["read", "write", "terminal"]
 """What a call does: reads run concurrently, each write runs alone, a terminal call ends the run.
@@ -17,7 +17,7 @@ RESULT_LIMIT = 20_000
 """Default maximum characters of a result that the model is shown."""
 
 
-class Prerequisite(Struct, frozen=True, kw_only=True):
+class Prerequisite(Options, frozen=True, kw_only=True):
     """`tool` must have succeeded before, with the same value of the argument `match_arg`, if one is named."""
 
     tool: str

@@ -8,14 +8,13 @@ from functools import partial
 import pytest
 from returns.result import Result, Success
 
-from forge import Agent, Calls, Context, Limits, Scripted, TieredCompact, Workflow, tool
+from forge import Agent, Calls, Context, Limits, Scripted, TieredCompact, Workflow, run_sync, tool
 from forge.errors import DefinitionError
 from forge.guardrails import Guardrails
 from stages.effect import Price
 from stages.halt import Halt
 from stages.message import System, User
 from stages.options import OptionError
-from stages.order import Use
 from stages.state import STAGES, State
 from stages.tool import Prerequisite
 from tests.flows import finish
@@ -63,7 +62,7 @@ def problems(**options: object) -> tuple[str, ...]:
         ({"tools": [look, 3]}, "tools[1] is 3; it must be a Tool or a function"),
         ({"terminal_tool": 5}, "terminal_tool is 5; it must be a string or a list of strings"),
         ({"grounded": {"look": {"what": 3}}}, "grounded['look']['what'] is 3; it must be a string or a list"),
-        ({"order": [Use(tool="look", at_step="1")]}, "order[0].at_step is '1'; it must be a whole number or None"),  # type: ignore[arg-type]  # wrong on purpose
+        ({"order": [3]}, "order[0] is 3; it must be a Use"),
         ({"guards": [slow]}, "guards[0]: slow is async, but it is called without await; define it with `def`"),
         (
             {"guards": [lambda calls: []]},
@@ -130,14 +129,25 @@ def test_a_group_of_options_looks_at_them_when_it_is_made(
 @pytest.mark.parametrize(
     ("make", "options", "says"),
     [
-        (problems, {"max_iterations": 5, "batch": "all"}, "write limits=Limits(max_iterations=5); write calls=Calls("),
+        (problems, {"max_iterations": 5, "batch": "all"}, "write limits=Limits(max_iterations=5)\nwrite calls=Calls"),
         (problems, {"max_iteration": 5}, "Did you mean limits=Limits(max_iterations=…)?"),
-        (problems, {"required_step": "look"}, "there is no option 'required_step'; there are: name, tools, terminal_"),
-        (problems, {"required_step": "look"}, "Did you mean required_steps?"),
-        (Limits, {"max_iteration": 5}, "Did you mean max_iterations?"),
+        (
+            problems,
+            {"required_step": "look"},
+            "there is no option 'required_step'. Did you mean required_steps? There",
+        ),
+        (problems, {"foo": 1, "required_steps": "lok"}, ", calls\nrequired_steps: there is no tool named 'lok'"),
+        (problems, {"foo": 1, "on_text": "acept"}, "calls\non_text is 'acept'; it must be one of nudge"),
+        (Limits, {"max_iteration": 5, "max_tokens": 0}, "price, max_retries_per_step"),
+        (Limits, {"max_iteration": 5, "max_tokens": 0}, "\nLimits: max_tokens is 0"),
         (Guardrails, {"max_tool_errors": 1}, "write limits=Limits(max_tool_errors=1)"),
         (partial(Agent, "a", backend=Scripted([])), {"recall": True}, "write context=Context(recall=True)"),
         (partial(Agent, "a", backend=Scripted([])), {"instruction": ""}, "Did you mean instructions?"),
+        (partial(Agent, "a", backend=Scripted([])), {"system_prompt": ""}, "Did you mean instructions?"),
+        (problems, {"instructions": ""}, "Did you mean system_prompt?"),
+        (Guardrails, {"required_step": "look"}, "Did you mean required_steps?"),
+        (Guardrails, {"grounded": {}, "tools": [look]}, "write workflow=Workflow(grounded={})"),
+        (run_sync, {"grounded": {}}, "write workflow=Workflow(grounded={})"),
     ],
 )
 def test_an_option_that_there_is_not_is_answered_with_what_to_write(
@@ -165,6 +175,13 @@ def test_mistakes_of_every_kind_are_said_at_once_and_none_that_only_follows_from
     assert [problem.split()[1] for problem in caught.value.problems] == ["max_iterations", "max_tokens", "max_cost"]
     (only,) = problems(terminal_tool=3, on_text="nudge")
     assert only.startswith("terminal_tool is 3")
+    for make in (partial(Agent, "a", backend=Scripted([])), Guardrails):
+        with pytest.raises(DefinitionError) as several:
+            make(tools=[look], on_text="acept", required_steps=["lok"])  # type: ignore[arg-type]  # wrong on purpose
+        assert [problem[:17] for problem in several.value.problems] == ["on_text is 'acept", "required_steps: t"]
+    with pytest.raises(TypeError) as unknown:
+        Workflow("w", tools=[finish], terminal_tol="finish")  # type: ignore[call-arg]  # wrong on purpose
+    assert "nothing could end the run" not in str(unknown.value)
 
 
 def test_a_tool_is_still_a_function() -> None:

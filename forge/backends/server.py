@@ -4,7 +4,7 @@ import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Literal, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 import httpx
 from msgspec.structs import replace
@@ -24,19 +24,18 @@ from forge.backends.profile import (
 )
 from forge.backends.questions import Counting, Tokenizer
 from forge.backends.recognition import About, addressed, ask_about, context_of, kind_of
-from forge.connection import TIMEOUT, Connection, Endpoint, Setup
+from forge.connection import TIMEOUT, Connection, Endpoint, ModeName, Setup
 from forge.errors import ForgeError, checked_options
 from forge.interpreters.http import TOTAL
 from stages.options import Seconds, Tokens
 from stages.retry import RetryPolicy
 from stages.wire.sampling import Sampling
-from stages.wire.target import Mode
 from stages.wire.wires import WIRES, wire
 
 _log = logging.getLogger("forge")
 
 
-def _check_mode(mode: Mode | Literal["auto"], profile: Profile) -> None:
+def _check_mode(mode: ModeName, profile: Profile) -> None:
     """ForgeError for a mode of tool calls that the backend lacks."""
     if mode == "native" and not profile.native_calls:
         raise ForgeError(f"the profile {profile.name} has no native calls; choose the mode prompted or constrained")
@@ -50,7 +49,7 @@ def _check_mode(mode: Mode | Literal["auto"], profile: Profile) -> None:
 class ServerOptions(TypedDict, total=False):
     """Options of `Server` besides address and profile."""
 
-    mode: Mode | Literal["auto"]
+    mode: ModeName
     api_key: str
     sampling: Sampling | None
     model_sampling: bool
@@ -98,7 +97,7 @@ class Server:
             raise ForgeError(f"{name} needs a model: give model=…, or on the command line {name}:MODEL")
         self._model = model
         self._options = options
-        self._mode: Mode | Literal["auto"] = options.get("mode", "auto")
+        self._mode: ModeName = options.get("mode", "auto")
         if self._profile:
             _check_mode(self._mode, self._profile)
         # Without a profile there is no default address, so no key is read from the environment.

@@ -7,18 +7,17 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, get_args
+from typing import Annotated, Any, TypeAlias, get_args
 
 import msgspec
 from msgspec import Meta, Struct
 
 from forge._installation import VERSION
 from forge.cli.parser import Parser
-from forge.connection import TIMEOUT
+from forge.connection import TIMEOUT, ModeName
 from forge.door.options import ACCESS, Flag, flags
 from stages.options import AtLeastOne, Hint, Options, Tokens, choices_of, wrong_options
 from stages.wire.sampling import DEFAULT_MAX_TOKENS, Temperature
-from stages.wire.target import Mode
 
 # Options shared by several commands: the backend, its model, the workflow.
 
@@ -48,7 +47,7 @@ class ModelFlags(Options, frozen=True, kw_only=True):
     """The model and how its server is asked, on the command line; `forge.cli.options.backend_of` reads them."""
 
     model: ModelName = ""
-    mode: Annotated[Literal["auto"] | Mode, _MODE] = "auto"
+    mode: Annotated[ModeName, _MODE] = "auto"
     probe: Annotated[bool, Flag("do not probe an unknown server for what it supports")] = True
     temperature: Annotated[Temperature | None, _TEMPERATURE] = None
     context: Annotated[Tokens | None, _CONTEXT] = None

@@ -12,6 +12,7 @@ from forge.cli.commands import parse
 from forge.cli.console import Console, bear_any_text, readable
 from forge.cli.signals import SIGPIPE, Interrupted, handling, raise_interrupted
 from forge.errors import ForgeError
+from stages.options import OptionError
 
 
 def run_command(arguments: list[str] | None = None) -> int:
@@ -29,7 +30,7 @@ def run_command(arguments: list[str] | None = None) -> int:
                 stack.enter_context(exporting())
             code: int = resolve_name(options.command)(options)
             sys.stdout.flush()
-    except ForgeError as error:
+    except (ForgeError, OptionError) as error:
         said = readable(f"forge: {error}")
         Console(stderr=True).say(said, "red")
         return 2

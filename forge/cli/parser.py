@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any, NoReturn, TypeVar
 
 from stages.options import did_you_mean
@@ -29,16 +30,19 @@ class Parser(argparse.ArgumentParser):
         """Exit with code 2 and a message; without any arguments, also print the help."""
         if not self._words:
             self.print_help(sys.stderr)
-        known = [name for action in self._actions for name in action.option_strings if name.startswith("--")]
-        names = (word.partition("=")[0] for word in self._words if word.startswith("--"))
-        wrong = (name for name in names if not any(option.startswith(name) for option in known))
-        spelt = (name for name in wrong if name.replace("--no-", "--", 1) not in known)  # `--no-x` does not mean `--x`
-        meant = "".join(dict.fromkeys(did_you_mean(name, known) for name in spelt))
         if message.startswith("the following arguments are required"):
             placed = [_placeholder(action) for action in self._actions if not action.option_strings]
             options = (action for action in self._actions if action.option_strings and action.required)
             placed += [f"{action.option_strings[0]} {_placeholder(action)}" for action in options]
             message += f"; write {self.prog} {' '.join(placed)}"
+        known = [name for action in self._actions for name in action.option_strings if name.startswith("--")]
+        own = takewhile(lambda word: word != "--" and (self._subparsers is None or word.startswith("-")), self._words)
+        typed = dict.fromkeys(word.partition("=")[0] for word in own if word.startswith("--"))
+        unknown = [name for name in typed if not any(option.startswith(name) for option in known)]
+        message += "".join(f"; there is no option {name}" for name in unknown if name not in message)
+        left = [option for option in known if option not in typed]
+        spelt = (name for name in unknown if name.replace("--no-", "--", 1) not in known)  # `--no-x` is not `--x`
+        meant = "".join(dict.fromkeys(did_you_mean(name, left) for name in spelt))
         self.exit(2, f"{self.prog}: {message}{meant and '.'}{meant}\nTry: {self.prog} --help\n")
 
     def words(self, options: argparse.Namespace) -> list[str]:

@@ -32,7 +32,7 @@ from forge.cli.options import backend_of, redact_of
 from forge.cli.parser import Parser
 from forge.cli.progress import downloading
 from forge.cli.signals import SIGPIPE, Stopping, handling
-from forge.errors import DefinitionError, ForgeError, JournalError, quantity
+from forge.errors import ForgeError, JournalError, quantity
 from forge.interpreters import nobody
 from forge.journal.file import refuse_taken
 from forge.journal.records import read_journal
@@ -46,7 +46,7 @@ from stages import events
 from stages.effect import Execute
 from stages.halt import ApprovalNeeded, BackendFailed, Cancelled, OutcomeUnknown
 from stages.message import ToolCall
-from stages.options import did_you_mean
+from stages.options import OptionError, did_you_mean
 
 # The last lines of a run: model calls, journal, calls with an unknown outcome, how to resume.
 
@@ -134,7 +134,7 @@ def imported(file: str, written: str) -> ModuleType:
     sys.path.append(str(path.parent.resolve()))
     try:
         spec.loader.exec_module(module)
-    except DefinitionError as error:
+    except OptionError as error:
         problems = "\n".join(f"- {problem}" for problem in error.problems)
         raise ForgeError(f"{path} has an invalid workflow, agent or scenario:\n{problems}") from None
     # A user's file may raise anything: report what and where, without a traceback through forge.

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from forge._installation import VERSION
 from forge.backends.servers.download import Watch
+from forge.connection import ModeName
 from forge.errors import ForgeError
 from forge.evals.configurations import (
     ABLATIONS,
@@ -27,7 +28,7 @@ from forge.evals.player import Player
 from forge.evals.row import Configuration, Row
 from forge.evals.scenario import Scenario
 from forge.evals.series import SeriesOptions, row_of, scenario_digest
-from forge.evals.serving import ModelServer, ModeName, Serving, serving
+from forge.evals.serving import ModelServer, Serving, serving
 from stages.options import did_you_mean
 from stages.wire.target import Mode
 

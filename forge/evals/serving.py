@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Literal
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
@@ -13,15 +12,12 @@ from forge.backends.profile import known_sampling
 from forge.backends.servers.download import Watch as Download
 from forge.backends.servers.launch import served_name
 from forge.backends.servers.models import DEFAULT
-from forge.connection import TIMEOUT, Connection
+from forge.connection import TIMEOUT, Connection, ModeName
 from forge.errors import ForgeError
 from forge.evals.row import Configuration
 from forge.runtime.reaching import with_sampling
 from stages.wire.sampling import Sampling
-from stages.wire.target import Mode
 from stages.wire.wires import WIRES
-
-ModeName = Mode | Literal["auto"]
 
 MAX_TOKENS = 512
 """Default maximum tokens of a reply.

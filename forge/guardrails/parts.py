@@ -1,12 +1,12 @@
 """Parts of Guardrails for single use: the validator of replies, the steps of a task, the count of mistakes."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from forge.errors import DefinitionError
+from forge.errors import DefinitionError, checked_options
 from forge.guardrails.actions import Call, Nudge, reply_of
 from forge.guardrails.guardrails import PATIENT, nudges_of
 from forge.guardrails.tools import AnyTool, tools_of
@@ -14,6 +14,7 @@ from forge.tools.definition import Tool, prerequisites_of, tool
 from stages.guards import prerequisites, required_steps
 from stages.message import ToolCall
 from stages.objection import Guard, Stop, mistake_of, refusals, render, with_mistakes
+from stages.options import Count
 from stages.rules import Calls, Limits, Rules, completed, pending
 from stages.state import Answered, State, Success, Vetted, mistake_count
 from stages.tool import Prerequisite, ToolSpec
@@ -22,13 +23,13 @@ from stages.validate import validate
 # ErrorTracker: consecutive mistakes.
 
 
-class ErrorTracker(Struct, kw_only=True):
+class ErrorTracker:
     """Counts consecutive mistakes; more than the limit are too many."""
 
-    max_retries: int = 3
-    max_tool_errors: int = 2
-    retries: int = 0
-    tool_errors: int = 0
+    @checked_options
+    def __init__(self, *, max_retries: Count = 3, max_tool_errors: Count = 2) -> None:
+        self.max_retries, self.max_tool_errors = max_retries, max_tool_errors
+        self.retries = self.tool_errors = 0
 
     def record_retry(self) -> None:
         """Note a reply without a usable call."""
@@ -84,6 +85,7 @@ class ValidationResult(_Nudged, frozen=True, kw_only=True):
 class ResponseValidator:
     """Finds the calls of a response, also in its text, and checks names and arguments. It is stateless."""
 
+    @checked_options
     def __init__(self, tools: Sequence[AnyTool], *, rescue_enabled: bool = True) -> None:
         made = [one if isinstance(one, Tool) else tool(one) for one in tools_of(tools)]
         if problems := tuple(problem for one in made for problem in one.problems):
@@ -120,14 +122,15 @@ class StepCheck(_Nudged, frozen=True, kw_only=True):
 class StepEnforcer:
     """The required steps and prerequisites of one task: which are done, and which calls are allowed now."""
 
+    @checked_options
     def __init__(
         self,
         required_steps: Sequence[str],
-        terminal_tools: Iterable[str],
+        terminal_tools: Collection[str],
         tool_prerequisites: Mapping[str, str | Sequence[str | Prerequisite]] | None = None,
         *,
-        max_premature_attempts: int = 3,
-        max_prereq_violations: int = 2,
+        max_premature_attempts: Count = 3,
+        max_prereq_violations: Count = 2,
     ) -> None:
         needed = tool_prerequisites or {}
         ends = dict.fromkeys(terminal_tools)

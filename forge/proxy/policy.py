@@ -8,6 +8,7 @@ from msgspec import Raw, Struct, field
 from msgspec.structs import replace
 
 from forge.proxy.shaping import Shaping
+from forge.toml_tables import joined
 from forge.tools.definition import grounds, prerequisites_of, several
 from forge.wildcards import matches
 from forge.workflow.checks import grounded_specs, guard_mistakes, mistakes
@@ -15,7 +16,7 @@ from stages.effect import Budget
 from stages.guards import guards_of, tool_calls
 from stages.message import History, Tool, messages_with_calls
 from stages.objection import Guard
-from stages.options import AtLeastOne
+from stages.options import AtLeastOne, Options
 from stages.order import Change, Use
 from stages.recounting import last_question, recount
 from stages.rules import OnViolation, Rules
@@ -28,7 +29,7 @@ ERRORS = ("Error:*", "Traceback (most recent call last)*")
 """Patterns of results that many clients send when a tool has failed."""
 
 
-class ToolPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ToolPolicy(Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The properties of one tool, as in `@tool`.
 
     `errors` are patterns of results that are errors, with `*` as wildcard; None: those of the model's policy.
@@ -41,20 +42,20 @@ class ToolPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     errors: tuple[str, ...] | None = None
 
 
-class PolicyLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PolicyLimits(Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The `Limits` that a proxy can enforce, as a table; the others are the client's business."""
 
     max_tool_calls: AtLeastOne | None = None
     max_repeats: AtLeastOne | None = None
 
 
-class PolicyCalls(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PolicyCalls(Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The field of `Calls` that clients do not decide, as a table."""
 
     on_violation: OnViolation = "block_all"
 
 
-class ModelPolicy(Shaping, Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, eq=False):
+class ModelPolicy(Shaping, frozen=True, kw_only=True, forbid_unknown_fields=True, eq=False):
     """The policy for a model, in the terms of `Workflow`. Only rules that are set are enforced.
 
     `required_steps` must precede a call of a `terminal_tool` and a text answer. `limits.max_tool_calls` is the maximum
@@ -76,11 +77,28 @@ class ModelPolicy(Shaping, Struct, frozen=True, kw_only=True, forbid_unknown_fie
 NO_POLICY = ModelPolicy()
 
 
-class Policy(Struct, frozen=True):
+_MODELS_LIMIT = 100
+"""Maximum number of patterns of models: each one's rules are checked together with the general ones."""
+
+
+class Policy(Options, frozen=True):
     """The policy for all models, and policies for models whose name matches a pattern; the first match counts."""
 
     general: ModelPolicy = NO_POLICY
     models: tuple[tuple[str, ModelPolicy], ...] = ()
+
+    def contradictions(self, wrong: Collection[str]) -> Iterator[str]:
+        """Those in the general rules, then those of each model that the general rules do not have."""
+        if wrong:
+            return
+        if len(self.models) > _MODELS_LIMIT:
+            yield f"model: there are {len(self.models)} tables; the maximum is {_MODELS_LIMIT}"
+            return
+        general = _refused(self.general)
+        yield from general
+        for pattern, own in self.models:
+            header = joined("model", pattern)
+            yield from (f"[{header}] {said}" for said in _refused(own) if said not in general)
 
     def of(self, *names: str) -> ModelPolicy:
         """The policy of the first of these names that a pattern matches, ignoring case."""
@@ -155,7 +173,7 @@ def applied(policy: ModelPolicy, rules: Rules) -> Applied:
     return Applied(rules=ruled, guards=(*guards_of(ruled), *limit), policy=policy, absent=absent)
 
 
-def contradictions(policy: ModelPolicy) -> tuple[str, ...]:
+def _refused(policy: ModelPolicy) -> tuple[str, ...]:
     """A sentence for each contradiction that a workflow would refuse, too; assumes that all named tools exist."""
     schema = Raw(msgspec.json.encode({"type": "object", "properties": {name: {} for name in _arguments(policy)}}))
     tools = (ToolSpec(name=name, description="", parameters=schema) for name in dict.fromkeys(_named(policy)))

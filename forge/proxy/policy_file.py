@@ -1,18 +1,16 @@
 """Reading a policy from a TOML file; one error lists every fault with its table and key."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
-from forge.proxy.policy import ModelPolicy, Policy, contradictions
-from forge.toml_tables import joined, parse_toml, read_toml, refuse_faults
+from forge.proxy.policy import ModelPolicy, Policy
+from forge.toml_tables import parse_toml, read_toml, refuse_faults
+from stages.options import OptionError
 
 _SIZE_LIMIT = 1 << 16
 """Maximum bytes of a policy file."""
-
-_MODELS_LIMIT = 100
-"""Maximum tables of models: each one's rules are checked together with the general ones."""
 
 
 class _File(ModelPolicy, frozen=True, kw_only=True, forbid_unknown_fields=True, eq=False):
@@ -37,21 +35,11 @@ def _policy(tables: Mapping[str, object], origin: str) -> Policy:
     general = {name: value for name, value in tables.items() if name != "model"}
     patterns = msgspec.convert(tables.get("model", {}), dict[str, dict[str, object]])
     models = ((pattern, msgspec.convert(_over(table, general), ModelPolicy)) for pattern, table in patterns.items())
-    policy = Policy(general=msgspec.convert(general, ModelPolicy), models=tuple(models))
-    refuse_faults(_contradictions(policy), origin)
-    return policy
-
-
-def _contradictions(policy: Policy) -> Iterator[str]:
-    """The contradictions in the general rules, then those of each model that the general rules do not have."""
-    if len(policy.models) > _MODELS_LIMIT:
-        yield f"model: there are {len(policy.models)} tables; the maximum is {_MODELS_LIMIT}"
-        return
-    general = contradictions(policy.general)
-    yield from general
-    for pattern, own in policy.models:
-        header = joined("model", pattern)
-        yield from (f"[{header}] {said}" for said in contradictions(own) if said not in general)
+    try:
+        return Policy(general=msgspec.convert(general, ModelPolicy), models=tuple(models))
+    except OptionError as error:
+        refuse_faults((problem.removeprefix("Policy: ") for problem in error.problems), origin)
+        raise
 
 
 def _over(table: Mapping[str, object], general: Mapping[str, object]) -> dict[str, object]:

@@ -14,6 +14,7 @@ from forge.tools.definition import several
 from forge.wildcards import matches
 from stages.decoding import decode, decode_or
 from stages.effect import Reply
+from stages.options import Options
 from stages.wire.openai.chat_server import SentTool
 from stages.wire.sampling import DEFAULT_MAX_TOKENS, Sampling
 from stages.wire.server.errors import RequestError
@@ -27,7 +28,7 @@ Codex and Claude Code compact on the error, better than forge could; clients of 
 """
 
 
-class Shaping(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Shaping(Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How requests are changed. Unset options leave requests unchanged.
 
     `context_tokens`: the conversation is compacted to a context of that many tokens, reply included. `overflow`:

@@ -228,37 +228,11 @@ def check_mistakes(checks: Mapping[str, CompletionCheck]) -> tuple[str, ...]:
     )
 
 
-def count_mistakes(order: Iterable[Use]) -> tuple[str, ...]:
-    """The functions `counts_if` that cannot be called, one sentence each."""
-    return tuple(
-        f"order of {use.tool}: counts_if: {said}"
-        for use in order
-        if use.counts_if and (said := unfit_function(use.counts_if, "result"))
-    )
-
-
-def _use(use: Use, specs: Mapping[str, ToolSpec]) -> list[str]:
+def _use(use: Use, specs: Mapping[str, ToolSpec]) -> Iterator[str]:
     where = f"order of {use.tool}"
-    found = [f"{where}: there is no tool named {name!r}" for name in use.names if name not in specs]
-    if use.tool in use.names[1:]:
-        found.append(f"{where}: it cannot come before or after itself")
-    changed = [change.tool for change in use.changes]
-    found += [f"{where}: it cannot come before {name} and again after it" for name in use.before if name in changed]
-    if changed and use.at_most == 1:
-        found.append(f"{where}: at_most is 1, so it could not be called again after {changed[0]}")
-    if both := [name for name in use.after if name in use.before]:
-        found.append(f"{where}: it cannot come both before and after {both[0]}")
-    if use.at_step is not None and use.at_step < 1:
-        found.append(f"{where}: at_step is {use.at_step}; the first step is 1")
-    if use.at_most is not None and use.at_most < max(1, use.at_least):
-        found.append(f"{where}: at_most is {use.at_most}; it must be 1 or more, and no less than at_least")
-    if use.distinct and use.at_least < 2:
-        found.append(f"{where}: distinct needs at_least=2 or more")
+    yield from (f"{where}: there is no tool named {name!r}" for name in use.names if name not in specs)
     if use.each_of and use.tool in specs and use.each_of.argument not in (known := specs[use.tool].properties):
-        found.append(f"{where}: each_of: {_no_argument(use.each_of.argument, known)}")
-    if use.at_least < 0:
-        found.append(f"{where}: at_least is {use.at_least}; it cannot be negative")
-    return found
+        yield f"{where}: each_of: {_no_argument(use.each_of.argument, known)}"
 
 
 def _grounding(spec: ToolSpec, names: Collection[str]) -> list[str]:

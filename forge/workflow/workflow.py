@@ -1,9 +1,8 @@
 """Workflow: what a run may do."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, MISSING, dataclass, fields
-from functools import cached_property, wraps
-from itertools import chain
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic, Self, TypedDict
 
@@ -12,7 +11,7 @@ from msgspec.structs import replace
 
 from forge.callbacks import placed, placed_guard
 from forge.connection import Setup
-from forge.errors import DefinitionError
+from forge.errors import DefinitionError, checked_options
 from forge.interpreters.tools import Tools
 from forge.outcome import Finished, R_co
 from forge.tools.definition import (
@@ -29,7 +28,6 @@ from forge.workflow.checks import (
     Nudges,
     OnText,
     check_mistakes,
-    count_mistakes,
     grounded_specs,
     guard_mistakes,
     hint,
@@ -53,7 +51,7 @@ from stages.guards import CompletionCheck, guards_of, sees_results, tool_calls
 from stages.halt import CannotFit
 from stages.message import History
 from stages.objection import Guard, NudgeKind, Reword, not_a_guard
-from stages.options import Count, Options, Share, refuse_unknown, wrong_options
+from stages.options import Count, Options, Share
 from stages.order import Use
 from stages.pipeline import Stage
 from stages.reading.toolset import Toolset, toolset_of
@@ -188,20 +186,6 @@ class TurnOptions(StepOptions, total=False):
 _LIMITS, _CONTEXT, _CALLS = Limits(), Context(), Calls()
 
 
-def _naming(workflow: "type[Workflow[R_co]]") -> "type[Workflow[R_co]]":
-    """The class, with errors for unknown option names that suggest the right one."""
-    make, hints = workflow.__init__, {option.name: option.type for option in fields(workflow)}
-
-    @wraps(make)
-    def made(self: "Workflow[R_co]", *args: object, **options: object) -> None:
-        refuse_unknown(options, hints, lambda: hints)
-        make(self, *args, **options)  # type: ignore[arg-type]  # __post_init__ looks at them
-
-    workflow.__init__ = made  # type: ignore[method-assign]
-    return workflow
-
-
-@_naming
 @dataclass(frozen=True, eq=False, repr=False)
 class Workflow(Generic[R_co]):
     """Tools, the steps that are required, and the tool that ends the run.
@@ -260,10 +244,7 @@ class Workflow(Generic[R_co]):
     calls: Calls = _CALLS
 
     def __post_init__(self) -> None:
-        # No annotation covers all types that `result` accepts; `result_tool` checks it.
-        hints = {option.name: option.type for option in fields(self)} | {"result": object}
-        wrong = wrong_options({name: getattr(self, name) for name in hints}, hints)
-        if problems := (*chain(*wrong.values()), *(self._beside(wrong) if wrong else self.problems)):
+        if problems := self.problems:
             raise DefinitionError(problems)
         self._hint()
 
@@ -279,21 +260,6 @@ class Workflow(Generic[R_co]):
         hint("unruled", self.name, unneeded_writes(replace(rules, tools=tuple(declared)), self._named))
         hint("undeclared", self.name, undeclared_writes(rules, self._named))
 
-    def _beside(self, wrong: Collection[str]) -> tuple[str, ...]:
-        """Further mistakes, found by replacing the options of a wrong type with their defaults."""
-        unread = {*wrong}
-        if unread & {"tools", "terminal_tool"}:  # checked together
-            unread |= {"tools", "terminal_tool"}
-        defaults = {option.name: option.default for option in fields(self) if option.name in unread}
-        if MISSING in defaults.values():
-            return ()
-        given = {option.name: getattr(self, option.name) for option in fields(self)}
-        try:
-            type(self)(**{**given, **defaults})
-        except DefinitionError as error:
-            return error.problems
-        return ()
-
     @property
     def problems(self) -> tuple[str, ...]:
         """The mistakes in the definition, one sentence each; empty for a workflow that exists."""
@@ -303,7 +269,6 @@ class Workflow(Generic[R_co]):
             *nudge_mistakes(self.nudges or {}),
             *(f"guards[{i}]: {said}" for i, one in enumerate(self.guards) if (said := not_a_guard(one))),
             *check_mistakes(self.completion_checks or {}),
-            *count_mistakes(self.order),
             *stage_mistakes(self.stages),
             *calculated_mistakes(self._grounded, self.calculated or {}),
             *guard_mistakes(self.rules, self.grounded or {}, self.completion_checks or {}),
@@ -448,3 +413,6 @@ class Workflow(Generic[R_co]):
             return Finished(outcome=ending, state=finished.state)
         result = read(ending.value)
         return Finished(outcome=ending, state=finished.state, result=result)  # type: ignore[arg-type]  # by its decoder
+
+
+Workflow.__init__ = checked_options(Workflow.__init__)  # type: ignore[method-assign]

@@ -3,8 +3,6 @@
 The request is the conversation as it was sent, followed by one more message, so that the server can reuse its cache.
 """
 
-from msgspec import Struct
-
 from stages import nudges, rescue
 from stages.compaction.compactors import Compacted, Compactor
 from stages.compaction.history import Span, exchanges, is_protected, recent_from, without
@@ -12,6 +10,7 @@ from stages.context_budget import ContextBudget, estimate
 from stages.effect import Reply
 from stages.halt import Halt
 from stages.message import History, Kind, Tool, User, turn_of
+from stages.options import AtLeastOne, Count, Fraction, Options
 from stages.pipeline import Stage, on
 from stages.reasoning import split_reasoning
 from stages.state import MAIN, Ready, State, SummaryOrder
@@ -33,7 +32,7 @@ _ECHO = 80
 """Number of the request's characters that make a reply an echo of it: the smallest models repeat the request."""
 
 
-class Summarize(Struct, frozen=True, kw_only=True):
+class Summarize(Options, frozen=True, kw_only=True):
     """When to ask for a summary, and of what.
 
     It covers all but the last `keep_recent` turns. It is requested if the compactor's own tiers do not reach the
@@ -42,10 +41,10 @@ class Summarize(Struct, frozen=True, kw_only=True):
     fewer than `shortest` characters is unusable.
     """
 
-    keep_recent: int = 2
-    smallest: float = 0.125
-    words: int = 300
-    shortest: int = 40
+    keep_recent: Count = 2
+    smallest: Fraction = 0.125
+    words: AtLeastOne = 300
+    shortest: Count = 40
 
 
 def ask_for_summary(

@@ -237,7 +237,7 @@ def test_what_is_no_backend_and_no_mode_is_refused() -> None:
     with pytest.raises(ForgeError, match="backend is None; it must be one of "):
         run_sync(Desk().workflow, "Go.", backend=None)  # type: ignore[arg-type]  # wrong on purpose
     for make in (Server, Local):
-        with pytest.raises(ForgeError, match="mode is 'fast'; it must be one of native, prompted"):
+        with pytest.raises(ForgeError, match="mode is 'fast'; it must be one of auto, native, prompted"):
             make("http://127.0.0.1:1" if make is Server else "", mode="fast")  # type: ignore[arg-type]  # wrong on purpose
 
 

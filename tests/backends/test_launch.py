@@ -7,7 +7,8 @@ import pytest
 from forge.backends.servers.launch import Launch, command, source
 from forge.backends.servers.models import KNOWN
 from forge.backends.servers.process import explain_exit
-from forge.errors import DefinitionError, ForgeError
+from forge.errors import ForgeError
+from stages.options import OptionError
 
 FILE = Path("/m/model.gguf")
 LLAMA = ["llama-server", "-m", "/m/model.gguf", "--host", "127.0.0.1", "--port", "5000", "--jinja", "--alias", "model"]
@@ -77,10 +78,13 @@ def test_vllm() -> None:
     ("options", "problems"),
     [
         ({"model": ""}, ["model is empty; give a GGUF file, a known model's name, or org/repo:quant"]),
-        ({"program": "word"}, ["program='word' cannot be started by forge"]),
-        ({"port": 65536}, ["port=65536 is not a port"]),
-        ({"context_tokens": 0, "slots": -1}, ["context_tokens=0 must be at least 1", "slots=-1 must be at least 1"]),
-        ({"gpu_layers": -1}, ["gpu_layers=-1 must not be negative"]),
+        ({"program": "word"}, ["program is 'word'; it must be one of llama-server, llamafile, vllm, local"]),
+        ({"port": 65536}, ["port is 65536; it must be a whole number, at least 0 and under 65536"]),
+        (
+            {"context_tokens": 0, "slots": -1},
+            ["context_tokens is 0; it must be a whole number, at least 1", "slots is -1; it must"],
+        ),
+        ({"gpu_layers": -1}, ["gpu_layers is -1; it must be one of auto, all, a whole number, at least 0 or None"]),
         (
             {"flash_attention": "off", "cache_type_v": "q8_0"},
             ["cache_type_v='q8_0' needs flash attention, and flash_attention is 'off'"],
@@ -101,11 +105,11 @@ def test_vllm() -> None:
     ],
 )
 def test_what_contradicts_itself_is_refused_with_every_reason(options: dict[str, object], problems: list[str]) -> None:
-    with pytest.raises(DefinitionError) as caught:
+    with pytest.raises(OptionError) as caught:
         Launch(**{"model": "m.gguf", **options})  # type: ignore[arg-type]  # options of a table
     assert len(caught.value.problems) == len(problems)
     for said, expected in zip(caught.value.problems, problems, strict=True):
-        assert said.startswith(expected)
+        assert said.startswith(f"Launch: {expected}")
 
 
 def test_what_a_model_may_be(tmp_path: Path) -> None:

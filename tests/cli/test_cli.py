@@ -87,6 +87,16 @@ def test_help_teaches_by_example() -> None:
         ("run flow.py Go. --backend local --modle=x", "unrecognized arguments: --modle=x. Did you mean --model?"),
         ("run flow.py Go. --backend local --mode natve", "Did you mean native?"),
         (
+            "run flow.py Go. --backend local --max-iterations 3 --max-tokens abc",
+            "--max-tokens: it is 'abc'; it must be a whole number, at least 1; there is no option --max-iterations\n",
+        ),
+        ("run flow.py Go. --backend local --max-token abc --zzz", "at least 1; there is no option --zzz\n"),
+        (
+            "run flow.py --backed local",
+            "MESSAGE --backend BACKEND; there is no option --backed. Did you mean --backend?",
+        ),
+        ("--versoin", "there is no option --versoin. Did you mean --version?"),
+        (
             "run flow.py Go. --backend local --temperature hot",
             "--temperature: it is 'hot'; it must be a number",
         ),
@@ -146,6 +156,7 @@ def test_each_flag_sets_its_option_and_no_other(words: list[str], kind: type[Opt
         ("raise SystemExit(0)", "cannot be imported: it ends the program (line 1)"),
         ("def (", "cannot be imported: SyntaxError"),
         (FLOW.replace('terminal_tool="finish"', 'terminal_tool="end", required_steps=["a"]'), "- required_steps"),
+        ("from forge import Limits\nLimits(max_iterations=-5)", "- Limits: max_iterations is -5; it must be"),
         (FLOW + "other = Workflow('o', tools=[finish], terminal_tool='finish')", "flow.py:workflow or "),
     ],
 )

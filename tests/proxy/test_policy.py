@@ -76,6 +76,11 @@ counts_if = "passed"
 [[order]]
 at_most = "3"
 
+[[order]]
+tool = "y"
+at_least = 1
+distinct = true
+
 [tools.commit]
 effct = "read"
 prerequisites = ["a", { tool = "read", match = "path" }]
@@ -102,6 +107,7 @@ FAULTS = [
     "[order number 1] counts_if: unknown key",  # it takes a function
     "[order number 2] at_most is '3'",
     "[order number 2] tool is missing",
+    "[order number 3] y: distinct is about several calls",
     "[tools.commit] effct: unknown key",
     "[tools.commit.prerequisites number 2] match: unknown key",
     "Did you mean match_arg?",
@@ -129,8 +135,8 @@ required_steps = "commit"
 terminal_tool = "commit"
 
 [[order]]
-tool = "search"
-at_most = 0
+tool = "commit"
+at_least = 2
 
 [model."a*"]
 required_steps = []
@@ -148,7 +154,7 @@ def test_rules_that_contradict_each_other_are_refused_as_a_workflow_refuses_them
         policy_from_toml(CONTRADICTORY)
     assert [line.removeprefix("the policy: ") for line in str(raised.value).splitlines()] == [
         "commit: a terminal tool cannot be a required step",
-        "order of search: at_most is 0; it must be 1 or more, and no less than at_least",
+        "order of commit: at_least and each_of are not allowed on a terminal tool",
         '[model."a*"] tool read: it needs write, which needs read: neither can be called',
         '[model."a*"] tool write: it needs read, which needs write: neither can be called',
     ]

@@ -12,9 +12,9 @@ from msgspec import Meta
 from forge.agent.files.commands import Ran, run_process
 from forge.agent.files.editing import Unfound, edit, ending, lines_of, lines_with, numbered, one_line, unfenced
 from forge.agent.files.root import Entry, Parts, Root, is_machinery, shown, walked
-from forge.errors import DefinitionError, ToolResolutionError, quantity
+from forge.errors import ToolResolutionError, checked_options, quantity
 from forge.tools.definition import tool
-from stages.options import did_you_mean
+from stages.options import AtLeastOne, Seconds, did_you_mean
 
 # Tools that read: `read_file`, `list_files`, `search_files`.
 
@@ -245,6 +245,7 @@ def _ended(ran: Ran, timeout: float) -> str:
 # All tools of a folder.
 
 
+@checked_options
 def file_tools(
     folder: str | os.PathLike[str],
     *,
@@ -253,8 +254,8 @@ def file_tools(
     approval: bool = True,
     follow_links: bool = True,
     overwrite: bool = True,
-    timeout: float = 120.0,
-    shown_chars: int = 8_000,
+    timeout: Seconds = 120.0,
+    shown_chars: AtLeastOne = 8_000,
     environment: Mapping[str, str] | None = None,
 ) -> tuple[Callable[..., object], ...]:
     """Tools for an agent or a workflow that works in `folder`, and nowhere else.
@@ -266,8 +267,6 @@ def file_tools(
     may hold secrets, and `environment`. `shown_chars`: maximum characters of a file or an output to show at once.
     DefinitionError if `folder` is not a folder, or the system cannot open files relative to a folder (Windows).
     """
-    if timeout <= 0 or shown_chars < 1:
-        raise DefinitionError(("file_tools: timeout and shown_chars must be more than 0",))
     root = Root(folder, follow_links=follow_links)
     return (
         *_read_tools(root, shown_chars),

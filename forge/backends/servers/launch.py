@@ -1,14 +1,15 @@
 """The command line that launches a server."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Meta
 
 from forge.backends.servers import models
-from forge.errors import DefinitionError, ForgeError
+from forge.errors import ForgeError
+from stages.options import AtLeastOne, Count, Options, Tokens
 
 # Launch: how to start a model server, as data.
 
@@ -31,8 +32,8 @@ _HUB = re.compile(r"[\w.-]+/[\w.-]+(:[\w.-]+)?")
 _RPC = re.compile(r"[\w.\-\[\]:]+:\d{1,5}")
 
 
-class Launch(Struct, frozen=True, kw_only=True):
-    """What to start, and how. DefinitionError, with every mistake at once, for contradictions.
+class Launch(Options, frozen=True, kw_only=True):
+    """What to start, and how. OptionError, with every mistake at once, for contradictions.
 
     `model` is a known model's name, a GGUF file, or a model on the Hugging Face hub (`org/repo:quant`), which
     llama-server downloads itself; for vLLM, the argument of `vllm serve`. `executable` is the program's path, if it is
@@ -47,54 +48,39 @@ class Launch(Struct, frozen=True, kw_only=True):
     model: str
     program: Program = "llama-server"
     executable: str = ""
-    port: int = 0
-    context_tokens: int | None = None
-    slots: int | None = None
+    port: Annotated[int, Meta(ge=0, lt=1 << 16)] = 0
+    context_tokens: Tokens | None = None
+    slots: AtLeastOne | None = None
     kv_unified: bool = False
     cache_type_k: CacheType | None = None
     cache_type_v: CacheType | None = None
     flash_attention: Literal["on", "off", "auto"] | None = None
-    gpu_layers: int | Literal["auto", "all"] | None = None
-    threads: int | None = None
+    gpu_layers: Count | Literal["auto", "all"] | None = None
+    threads: AtLeastOne | None = None
     rpc: tuple[str, ...] = ()
     chat_template_file: str = ""
     flags: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        """DefinitionError for contradictions."""
-        if found := (*_mistakes(self),):
-            raise DefinitionError(found)
-
-
-def _mistakes(launch: Launch) -> Iterator[str]:
-    if launch.program not in _BEARS:
-        yield f"program={launch.program!r} cannot be started by forge; there are: {', '.join(_BEARS)}"
-    else:
-        has = _BEARS[launch.program]
-        for name in sorted({name for names in _BEARS.values() for name in names} - {*has}):
-            if getattr(launch, name) not in (None, "", (), False):
+    def contradictions(self, wrong: Collection[str]) -> Iterator[str]:
+        """Options that the program lacks, and values that do not fit."""
+        every = {name for names in _BEARS.values() for name in names}
+        has = every if "program" in wrong else _BEARS[self.program]
+        for name in sorted(every.difference(has)):
+            if getattr(self, name) not in (None, "", (), False):
                 other = "; pass its own flag in flags" if "flags" in has else ""
-                yield f"{launch.program} has no {name}{other}"
-    if not launch.model:
-        yield "model is empty; give a GGUF file, a known model's name, or org/repo:quant"
-    if not 0 <= launch.port < 1 << 16:
-        yield f"port={launch.port} is not a port; 0 is any free one"
-    for name in ("context_tokens", "slots", "threads"):
-        value = getattr(launch, name)
-        if value is not None and value < 1:
-            yield f"{name}={value} must be at least 1"
-    if isinstance(launch.gpu_layers, int) and launch.gpu_layers < 0:
-        yield f"gpu_layers={launch.gpu_layers} must not be negative; write 'all' for all of them"
-    if launch.flash_attention == "off" and launch.cache_type_v not in (None, "f32", "f16", "bf16"):
-        yield f"cache_type_v={launch.cache_type_v!r} needs flash attention, and flash_attention is 'off'"
-    for place in launch.rpc:
-        if not _RPC.fullmatch(place):
-            yield f"rpc: {place!r} is not an address; write host:port"
-    for flag in (word.partition("=")[0] for word in launch.flags):
-        if flag in _SECRET:
-            yield f"flags: {flag} would show a secret to every user of this machine; pass api_key= or environment="
-        elif flag in {"--host", "--port"}:
-            yield f"flags: {flag}: servers that forge starts are reached at {HOST}, at the port=… of the Launch"
+                yield f"{self.program} has no {name}{other}"
+        if not self.model:
+            yield "model is empty; give a GGUF file, a known model's name, or org/repo:quant"
+        if self.flash_attention == "off" and self.cache_type_v not in (None, "f32", "f16", "bf16"):
+            yield f"cache_type_v={self.cache_type_v!r} needs flash attention, and flash_attention is 'off'"
+        for place in () if "rpc" in wrong else self.rpc:
+            if not _RPC.fullmatch(place):
+                yield f"rpc: {place!r} is not an address; write host:port"
+        for flag in (word.partition("=")[0] for word in (() if "flags" in wrong else self.flags)):
+            if flag in _SECRET:
+                yield f"flags: {flag} would show a secret to every user of this machine; pass api_key= or environment="
+            elif flag in {"--host", "--port"}:
+                yield f"flags: {flag}: servers that forge starts are reached at {HOST}, at the port=… of the Launch"
 
 
 Source = models.KnownModel | Path | str
