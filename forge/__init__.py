@@ -17,7 +17,7 @@ from forge.runtime.runs import follow, resume, resume_sync, run, run_or_raise, r
 from forge.tools.definition import tool
 from forge.workflow.workflow import Context, Workflow
 from stages._later import later
-from stages.effect import Approved, Ask, Budget, Price, Rejected
+from stages.effect import Approved, Ask, Budget, Price, Rejected, Settled, Unanswered
 from stages.options import OptionError
 from stages.order import Change, Each, Use
 from stages.rules import Calls, Limits
@@ -58,12 +58,14 @@ __all__ = [
     "Redact",
     "Rejected",
     "Scripted",
+    "Settled",
     "SlidingWindowCompact",
     "Summarize",
     "TieredCompact",
     "ToolDef",
     "ToolFailed",
     "ToolResolutionError",
+    "Unanswered",
     "Use",
     "WhenUnsure",
     "Workflow",
@@ -104,5 +106,5 @@ if not TYPE_CHECKING:  # a type checker goes on knowing which names there are
     )
 
     def __dir__() -> list[str]:
-        """All the public names, those too that are not loaded yet."""
-        return sorted({*globals(), *__all__})
+        """The public names, those too that are not loaded yet, and what every module has."""
+        return sorted((*__all__, *(name for name in globals() if name.startswith("__"))))

@@ -25,7 +25,7 @@ class ForgeError(Exception):
 class DefinitionError(ForgeError, OptionError):
     """A workflow or an option is invalid; `problems` lists every mistake, one sentence each.
 
-    An invalid group of options, such as `Limits`, raises an OptionError, which is a ValueError.
+    An invalid group of options, such as `Limits`, raises an OptionError: catch that to catch both.
     """
 
     def __init__(self, problems: tuple[str, ...]) -> None:

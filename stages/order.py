@@ -101,7 +101,6 @@ class Use(Options, frozen=True, kw_only=True):
     - `at_least`: minimum number of successes before a terminal tool may be called; `at_most`: maximum.
     - `distinct`: a repeated call counts once towards `at_least`.
     - `each_of`: values that another tool lists; it must have succeeded with each before a terminal tool may be called.
-    - `consecutive` False: not twice in a row.
     - `counts_if`: which results count, as a step and as a prerequisite. One that does not count cancels earlier ones of
       the same call.
     """
@@ -115,7 +114,6 @@ class Use(Options, frozen=True, kw_only=True):
     at_most: AtLeastOne | None = None
     distinct: bool = False
     each_of: Each | None = None
-    consecutive: bool = True
     counts_if: CountsIf | None = None
 
     def contradictions(self, wrong: Collection[str]) -> Iterator[str]:
@@ -305,6 +303,4 @@ def _wrong_number(use: Use, done: tuple[str, ...], ahead: tuple[str, ...]) -> st
     if use.at_most is not None and used + ahead.count(use.tool) >= use.at_most:
         times = "1 time" if use.at_most == 1 else f"{use.at_most} times"
         return f"already used its maximum of {times}" if used else f"it may be used at most {times}"
-    if not use.consecutive and (use.tool in ahead or done[-1:] == (use.tool,)):
-        return "it may not be used twice in a row: call another tool in between, and wait for its result"
     return None

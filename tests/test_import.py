@@ -90,6 +90,7 @@ def test_every_public_name_is_there() -> None:
     assert said.stdout.split() == ["run", "ToolDef", "Redact"]
     for room in (forge, forge.backends, forge.journal, forge.tools):
         assert all(hasattr(room, name) for name in room.__all__)
+    assert [name for name in dir(forge) if not name.startswith("__")] == forge.__all__
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = forge.nothing  # type: ignore[attr-defined]  # that it is not there is what is tested
 

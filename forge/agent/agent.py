@@ -24,7 +24,7 @@ from forge.outcome import Finished, Halted, R_co
 from forge.runtime.emitter import OnEvent, notify
 from forge.runtime.event_stream import EventQueue, same_progress, streamed, told_to
 from forge.runtime.runs import carried_on, synchronously
-from forge.runtime.watching import Watching
+from forge.runtime.watching import Following, Watching
 from forge.workflow.checks import OnText, fill
 from forge.workflow.workflow import TurnOptions, Workflow
 from stages.budget import within
@@ -81,7 +81,7 @@ class Job(Struct, Generic[R_co], frozen=True, kw_only=True):
     workflow: Workflow[R_co]
     backend: AnyBackend
     message: str | None
-    watching: Watching
+    watching: Following
     budget: Budget | None = None
     facts: Facts | None = None
     fallbacks: tuple[AnyBackend, ...] = ()
@@ -380,7 +380,7 @@ class Agent(Generic[R_co]):
         self._tools = more
 
     @checked_options
-    async def process(self, message: str, **watching: Unpack[Watching]) -> Result[Finished[R_co], Halted]:
+    async def process(self, message: str, **watching: Unpack[Following]) -> Result[Finished[R_co], Halted]:
         """Process the message until it ends as Completed, Said, NeedsInput or HandOff, or halts.
 
         Options as in `forge.run`; with `on_event`, replies are streamed. Waits while another message is being
@@ -389,12 +389,12 @@ class Agent(Generic[R_co]):
         return await self._work.do(self._job(message, watching))
 
     @checked_options
-    def process_sync(self, message: str, **watching: Unpack[Watching]) -> Result[Finished[R_co], Halted]:
+    def process_sync(self, message: str, **watching: Unpack[Following]) -> Result[Finished[R_co], Halted]:
         """`process`, for code without an event loop."""
         return synchronously(self.process(message, **watching), "await agent.process(…)")
 
     @checked_options
-    async def process_or_raise(self, message: str, **watching: Unpack[Watching]) -> Ending:
+    async def process_or_raise(self, message: str, **watching: Unpack[Following]) -> Ending:
         """The outcome of `process`; a halt is raised as the matching ForgeError."""
         ended = await self.process(message, **watching)
         if isinstance(ended, Failure):
@@ -409,7 +409,7 @@ class Agent(Generic[R_co]):
         *,
         memory: AnyMemory | None = None,
         budget: Budget | None = None,
-        **watching: Unpack[Watching],
+        **watching: Unpack[Following],
     ) -> Result[Finished[R_co], Halted]:
         """Process the task in a separate conversation; the agent's own `state` and memory do not change.
 
@@ -420,7 +420,7 @@ class Agent(Generic[R_co]):
 
     @checked_options
     async def resume(
-        self, *, budget: Budget | None = None, **watching: Unpack[Watching]
+        self, *, budget: Budget | None = None, **watching: Unpack[Following]
     ) -> Result[Finished[R_co], Halted]:
         """Continue a message that was interrupted by a halt, a cancellation or the end of the program.
 
@@ -430,7 +430,7 @@ class Agent(Generic[R_co]):
         return await self._work.do(self._job(None, watching, budget))
 
     @checked_options
-    async def stream(self, message: str, **watching: Unpack[Watching]) -> AsyncGenerator[Stamped, None]:
+    async def stream(self, message: str, **watching: Unpack[Following]) -> AsyncGenerator[Stamped, None]:
         """The events of `process` as they happen; the last is a RunFinished, a RunHalted or a RunFailed.
 
         The agent stays at most a few hundred events ahead of the reader. Leaving the loop cancels the run; closing the
@@ -438,7 +438,7 @@ class Agent(Generic[R_co]):
         """
 
         async def start(line: EventQueue[Stamped], stop: asyncio.Event) -> None:
-            told: Watching = {**told_to(line.put, line.room, watching), "cancel": stop}
+            told: Following = {**watching, **told_to(line.put, line.room, watching), "cancel": stop}
             reader.set(line.room)  # only in this task
             await self.process(message, **told)
 
@@ -469,10 +469,7 @@ class Agent(Generic[R_co]):
         self._held = None
         await self._connection.aclose()
 
-    def _job(self, message: str | None, watching: Watching, budget: Budget | None = None) -> Job[R_co]:
-        """The job for a message. TypeError for options that an agent sets itself."""
-        if taken := [name for name in _INSTEAD if name in watching]:
-            raise TypeError("; ".join(f"an agent has no option {name!r}: {_INSTEAD[name]}" for name in taken))
+    def _job(self, message: str | None, watching: Following, budget: Budget | None = None) -> Job[R_co]:
         return Job(
             workflow=self.workflow,
             backend=self._held or self._backend,
@@ -483,6 +480,3 @@ class Agent(Generic[R_co]):
             fallbacks=self._fallbacks,
             fall_back_on=self._fall_back_on,
         )
-
-
-_INSTEAD = {"hear": "call steer() while it works", "keep": "give the agent a memory"}

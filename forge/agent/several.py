@@ -14,7 +14,7 @@ from forge.errors import DefinitionError, ForgeError, ToolFailed, checked_option
 from forge.journal.file import hop_journal, nested_journal
 from forge.outcome import Finished, Halted
 from forge.runtime.emitter import Calling, OnEvent, calling, notify
-from forge.runtime.watching import Watching
+from forge.runtime.watching import Following
 from forge.tools.definition import Caller, Tool, ToolDef, tool
 from stages.budget import spending
 from stages.deliver import reopened
@@ -131,7 +131,7 @@ async def run_with_hand_offs(
     first: str,
     brief: Brief = _brief,
     max_hops: Annotated[int, Meta(ge=0)] = MAX_HOPS,
-    **watching: Unpack[Watching],
+    **watching: Unpack[Following],
 ) -> Result[Handled, Halted | NotHandedOver]:
     """Have the agent `first` process the message, then each agent that it is handed to.
 
@@ -194,7 +194,7 @@ def agent_tool(
         parent = around.emitter if around else None
         # A slow reader of the calling agent's stream slows this agent down too.
         wait = reader.get()
-        watching: Watching = {
+        watching: Following = {
             "ask": ask or caller.ask,
             "journal": (None if caller.journal is None else nested_journal(caller.journal, caller.call_id)),
             "on_chunk": (None if wait is None else lambda _: wait()),

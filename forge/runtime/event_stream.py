@@ -14,7 +14,7 @@ from forge.errors import checked_options
 from forge.outcome import Finished, Halted
 from forge.runtime.emitter import OnEvent, notify
 from forge.runtime.runs import run
-from forge.runtime.watching import RunOptions, Watching
+from forge.runtime.watching import Following, RunOptions
 from forge.workflow.workflow import Workflow
 from stages.events import Stamped, ToolProgressed
 from stages.wire.deltas import Delta
@@ -119,8 +119,8 @@ class EventQueue(Generic[_T]):
         self._came.set()
 
 
-def told_to(put: OnEvent, room: Callable[[], Awaitable[None]], watching: Watching) -> Watching:
-    """The options of a run whose events are `put` into a line, before the user's own functions are called.
+def told_to(put: OnEvent, room: Callable[[], Awaitable[None]], watching: Following) -> Following:
+    """The functions by which a run's events are `put` into a line, before the user's own are called.
 
     Replies are streamed, and wait until there is `room` in the line.
     """
@@ -136,7 +136,7 @@ def told_to(put: OnEvent, room: Callable[[], Awaitable[None]], watching: Watchin
             await told
         await room()
 
-    return {**watching, "on_event": listener, "on_chunk": on_chunk}
+    return {"on_event": listener, "on_chunk": on_chunk}
 
 
 def same_progress(last: object, later: object) -> bool:

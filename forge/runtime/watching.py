@@ -145,8 +145,8 @@ def _chain(error: BaseException) -> list[BaseException]:
 # Watching: the options by which a caller observes and controls a run.
 
 
-class Watching(TypedDict, total=False):
-    """Options by which a caller observes and controls a run; all optional, and None means not set.
+class Following(TypedDict, total=False):
+    """Options by which a caller observes and controls a run or an agent; all optional, and None means not set.
 
     `on_event` is called with each event (`stages.events.Stamped`), `on_message` with each new message of the history
     (not with those of an earlier conversation), `on_compact` with each compaction; if one raises, that is logged and
@@ -154,9 +154,7 @@ class Watching(TypedDict, total=False):
     Setting `cancel` ends the run. `ask` decides on tools that need approval. `journal` is the file to record the run
     in, `redact` what to hide there. `sampling` overrides the backend's sampling options for this run. `on_chunk`, a
     plain or async function, is called with each delta of a reply (`stages.wire.deltas`) as it arrives; if it raises,
-    the run ends with a WatcherError. `hear`, called after each group of tool calls, returns what the user said
-    meanwhile: the model reads it with the results. `keep` is given each state that awaits an effect, before the effect
-    is performed, to save it.
+    the run ends with a WatcherError.
     """
 
     on_event: OnEvent | None
@@ -168,6 +166,15 @@ class Watching(TypedDict, total=False):
     journal: str | PathLike[str] | None
     redact: Redact | None
     sampling: Sampling | None
+
+
+class Watching(Following, total=False):
+    """Two more for a run; an agent sets them itself (`steer`, `memory`).
+
+    `hear`, called after each group of tool calls, returns what the user said meanwhile: the model reads it with the
+    results. `keep` is given each state that awaits an effect, before the effect is performed, to save it.
+    """
+
     hear: Callable[[], Sequence[str]] | None
     keep: Keep | None
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
+from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic, Self, TypedDict
 
@@ -51,7 +52,7 @@ from stages.guards import CompletionCheck, guards_of, sees_results, tool_calls
 from stages.halt import CannotFit
 from stages.message import History
 from stages.objection import Guard, NudgeKind, Reword, not_a_guard
-from stages.options import Count, Options, Share
+from stages.options import Count, Options, Share, wrong_options
 from stages.order import Use
 from stages.pipeline import Stage
 from stages.reading.toolset import Toolset, toolset_of
@@ -263,7 +264,9 @@ class Workflow(Generic[R_co]):
     @property
     def problems(self) -> tuple[str, ...]:
         """The mistakes in the definition, one sentence each; empty for a workflow that exists."""
+        texts = {"name": self.name, "system_prompt": self.system_prompt}
         return (
+            *chain(*wrong_options(texts, dict.fromkeys(texts, str)).values()),  # half a surrogate pair
             *(problem for made in self._tools for problem in made.problems),
             *mistakes(self.rules, self._ends, several(self.optional_steps)),
             *nudge_mistakes(self.nudges or {}),

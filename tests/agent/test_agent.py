@@ -416,8 +416,8 @@ async def test_the_backend_stays_connected_between_messages() -> None:
 
 def test_what_an_agent_does_itself_is_no_option() -> None:
     agent, _ = helper()
-    with pytest.raises(TypeError, match=r"call steer\(\) while it works"):
-        agent.process_sync("Go.", hear=lambda: ["Stop."])
+    with pytest.raises(TypeError, match=r"there is no option 'hear'\. There are: message, on_event, "):
+        agent.process_sync("Go.", hear=lambda: ["Stop."])  # type: ignore[call-arg]  # what is refused
 
 
 def test_an_agent_whose_session_another_has_continued_goes_on_from_there() -> None:

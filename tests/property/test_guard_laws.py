@@ -15,6 +15,7 @@ from stages.effect import Ask, Budget, CallResult, Execute, Failed, Replied, Rep
 from stages.guards import GUARDS, guards_of, order
 from stages.message import Assistant, Status, Tool, ToolCall, User
 from stages.offer import offered_tools
+from stages.options import OptionError
 from stages.order import Change, Use, obstacle
 from stages.rules import (
     UNKNOWN_OUTCOME,
@@ -39,16 +40,25 @@ PROPOSED = re.compile(rf"(?:(?<!cannot )(?<!NOT )\b[Cc]all|of:|now:|complete:|ca
 ARGUMENTS = st.sampled_from(('{"what":"a"}', '{"what":"7"}', '{"what":"<what>"}', "{}"))
 few = st.none() | st.integers(1, 3)
 names = st.lists(st.sampled_from(TOOLS), max_size=1).map(tuple)
+
+
+def possible(**rules: object) -> Use | None:
+    """The rules for a tool; None if they contradict each other."""
+    try:
+        return Use(**rules)  # type: ignore[arg-type]  # drawn below
+    except OptionError:
+        return None
+
+
 uses = st.builds(
-    Use,
+    possible,
     tool=st.sampled_from(TOOLS),
     at_step=few,
     after=names,
     before=names,
     again_after=names | st.just((Change(tool="write", match_arg="what"),)),
     at_most=few,
-    consecutive=st.booleans(),
-)
+).filter(bool)
 rules_ = st.builds(
     Rules,
     tools=st.just(

@@ -90,7 +90,7 @@ ORDERS = st.sampled_from(
         (Use(tool="order", at_least=2),),
         (Use(tool="look", at_least=2, distinct=True),),
         (Use(tool="note", each_of=Each(tool="look", argument="text", member="at")),),
-        (Use(tool="wait", consecutive=False), Use(tool="note", at_least=1)),
+        (Use(tool="note", at_least=1),),
         (Use(tool="look", again_after=("note", Change(tool="send", match_arg="text"))),),
         (Use(tool="look", again_after=("order",), counts_if=lambda result: result != "place 0"),),
         (Use(tool="note", counts_if=lambda result: result == "d"),),

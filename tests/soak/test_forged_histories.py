@@ -29,7 +29,7 @@ limits = { max_repeats = 2, max_tool_calls = 9 }
 order = [
   { tool = "test", again_after = [{ tool = "edit", match_arg = "path" }] },
   { tool = "edit", each_of = { tool = "list", argument = "path" } },
-  { tool = "search", at_most = 3, consecutive = false },
+  { tool = "search", at_most = 3 },
 ]
 [tools.edit]
 prerequisites = [{ tool = "read", match_arg = "path" }]

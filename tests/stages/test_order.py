@@ -37,7 +37,6 @@ from tests.flows import Desk
 
 N = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 
-APART = Use(tool="look", consecutive=False)
 CASES: list[tuple[str, Use, str, str, bool]] = [
     ("forced", Use(tool="look", at_step=1), "", "", True),
     ("another is forced", Use(tool="fail", at_step=1), "", "", False),
@@ -45,11 +44,7 @@ CASES: list[tuple[str, Use, str, str, bool]] = [
     ("too early", Use(tool="look", after=("fail",)), "", "", False),
     ("too late", Use(tool="look", before=("fail",)), "fail", "", False),
     ("too often", Use(tool="look", at_most=2), "look fail look", "", False),
-    ("twice in a row", APART, "fail look", "", False),
-    ("one in between", APART, "look fail", "", True),
     ("once too often in a reply", Use(tool="look", at_most=1), "", "look", False),
-    ("twice in a row in a reply", APART, "", "look", False),
-    ("in a row with the last reply, if the other fails", APART, "look", "fail", False),
     ("after one that may fail", Use(tool="look", after=("fail",)), "", "fail", False),
     ("before one that may succeed", Use(tool="look", before=("fail",)), "", "fail", False),
     ("before none of them", Use(tool="look", before=("write",)), "", "fail", True),
