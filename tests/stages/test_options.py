@@ -166,7 +166,7 @@ def test_every_way_to_run_names_the_wrong_option(entry: Entry, options: dict[str
         (lambda: PolicyLimits(max_repeats=-3), "PolicyLimits: max_repeats is -3; it must be a whole number, at least"),
         (
             lambda: Policy(ModelPolicy(terminal_tool="a", required_steps="a")),
-            "Policy: a is terminal and a required step: it would have to be called before",
+            "Policy: a: a terminal tool cannot be a required step",
         ),
         (lambda: enforce(3), "guards[0] is 3; it must be a function"),
         (lambda: enforce(required_steps), "guards[0]: required_steps makes a guard; call it, as in required_steps(…)"),
