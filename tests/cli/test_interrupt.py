@@ -34,7 +34,7 @@ def finish() -> str:
     """Finish."""
     return "ok"
 
-workflow = Workflow("till", tools=[pay, finish], terminal_tool="finish", system_prompt="{tone}")
+workflow = Workflow("till", tools=[pay, finish], terminal_tool="finish", optional_steps="pay", system_prompt="{tone}")
 '''
 STUBBORN = """while True:
         try:

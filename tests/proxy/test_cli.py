@@ -141,4 +141,4 @@ def test_a_policy_cannot_control_the_terminal_that_its_faults_are_told_in(tmp_pa
     policy.write_text('required_steps = "a\\u001b]0;owned\\u0007b"\nterminal_tool = "a\\u001b]0;owned\\u0007b"')
     done = forge("proxy", "--port", "0", "--policy", str(policy))
     assert (done.returncode, done.stdout) == (2, "")
-    assert "a�]0;owned�b is terminal and a required step" in done.stderr
+    assert "a�]0;owned�b: a terminal tool cannot be a required step" in done.stderr
