@@ -416,7 +416,7 @@ async def test_the_backend_stays_connected_between_messages() -> None:
 
 def test_what_an_agent_does_itself_is_no_option() -> None:
     agent, _ = helper()
-    with pytest.raises(TypeError, match=r"there is no option 'hear'\. There are: message, on_event, "):
+    with pytest.raises(TypeError, match=r"there is no option 'hear'\.(.*) There are: message, on_event, "):
         agent.process_sync("Go.", hear=lambda: ["Stop."])  # type: ignore[call-arg]  # what is refused
 
 
