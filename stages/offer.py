@@ -115,10 +115,11 @@ def remembering(rules: Rules) -> Callable[[State], State]:
 def last_call(_: Rules, state: State, so_far: Offer) -> Offer:
     """Only the tools that end the run, if the budget has one of several model calls left.
 
-    No further model call could use what another tool finds.
+    No further model call could use what another tool finds. A message of the user's begins a new budget.
     """
     ends = tuple(tool for tool in so_far.tools if tool.effect == "terminal")
-    if state.ledger.budget.calls != 1 or not state.ledger.turn or not ends:
+    begins = not state.ledger.turn or (state.history and is_user_input(state.history[-1]))
+    if state.ledger.budget.calls != 1 or begins or not ends:
         return so_far
     return replace(so_far, tools=ends)
 

@@ -16,7 +16,7 @@ from stages.effect import Ask, Budget, Rejected, Reply
 from stages.guards import repetition
 from stages.message import Assistant, History, Tool, ToolCall, User
 from stages.objection import Custom, Objection, Stop, render
-from stages.offer import offered_tools
+from stages.offer import NARROWINGS, offered_tools
 from stages.order import Use
 from stages.progress import (
     RepeatPolicy,
@@ -58,7 +58,7 @@ def test_what_something_required_needs_or_what_cannot_come_later_is_offered_at_o
 
 LAST: list[tuple[str, int, bool, bool, set[str]]] = [
     ("one call is left", 1, True, True, {"finish"}),
-    ("a step is missing", 1, False, True, {"look"}),
+    ("a step is missing", 1, False, True, {"look", "fail"}),
     ("two are left", 2, True, True, {"look", "write", "fail", "finish"}),
     ("it is switched off", 1, True, False, {"look", "write", "fail", "finish"}),
 ]
@@ -68,10 +68,16 @@ LAST: list[tuple[str, int, bool, bool, set[str]]] = [
 def test_the_last_model_call_is_offered_the_end_if_it_is_legal(
     left: int, offered: set[str], *, looked: bool, on: bool
 ) -> None:
-    rules = RULES if on else replace(RULES, without=frozenset({"last_call"}))
+    rules = replace(RULES, without=frozenset(NARROWINGS) - ({"last_call"} if on else set()))
     done = (success("look"),) if looked else ()
     ledger = as_run(Ledger(turn=1, progress=1, successes=done, budget=Budget(calls=left)))
     assert {spec.name for spec in offered_tools(rules, State(history=(), ledger=ledger))} == offered
+
+
+def test_a_message_of_the_users_begins_a_new_budget() -> None:
+    ledger = as_run(Ledger(turn=1, progress=1, successes=(success("look"),), budget=Budget(calls=1)))
+    asked = State(history=(User(text="And b?"),), ledger=ledger)
+    assert {spec.name for spec in offered_tools(RULES, asked)} == {"look", "write", "fail", "finish"}
 
 
 def test_a_run_that_never_comes_to_an_end_by_itself_is_offered_nothing_else_at_last() -> None:
