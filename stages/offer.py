@@ -235,12 +235,12 @@ def without_refused_call(rules: Rules, state: State, so_far: Offer) -> Offer:
 
 
 def answer_only(rules: Rules, state: State, so_far: Offer) -> Offer:
-    """Words alone, if they are an answer and the last reply only repeated a call.
+    """Words alone, if they are an answer and two replies have repeated calls since anything new.
 
-    Only if writes without any rule are on offer: the model may have done what was asked without noticing.
+    Only if writes without any rule are on offer: the model may have done what was asked without noticing. After the
+    first such reply it is told so, and the same tool may be meant with other arguments.
     """
-    again = any(attempt.turn == state.ledger.turn for attempt in repeated_attempts(state.ledger))
-    if not again or not rules.unruled:
+    if len({attempt.turn for attempt in repeated_attempts(state.ledger)}) <= 1 or not rules.unruled:
         return so_far
     if so_far.words:
         return replace(so_far, tools=())
@@ -256,7 +256,7 @@ NARROWINGS: Mapping[str, Narrowing] = MappingProxyType(
         "other_steps": Narrowing(other_steps, "replies brought nothing new, and other steps are pending"),
         "proposed_values": Narrowing(proposed_values, "its error message proposes other values than the refused one"),
         "refused_call": Narrowing(without_refused_call, "its call was just refused"),
-        "answer_only": Narrowing(answer_only, "the last reply only made a call again, so the next one is the answer"),
+        "answer_only": Narrowing(answer_only, "replies only made calls again, so the next one is the answer"),
     }
 )
 """Every narrowing, in the order in which they apply, by its name in `Rules.without` and `forge ablate`."""

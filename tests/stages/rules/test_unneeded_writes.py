@@ -265,13 +265,19 @@ def test_a_write_is_made_once() -> None:
 
 
 @pytest.mark.parametrize("answer", ["She is on her way.", call("respond", message="She is on her way.")])
-def test_after_a_call_that_was_made_before_the_model_answers(answer: Line) -> None:
+def test_after_two_calls_that_were_made_before_the_model_answers(answer: Line) -> None:
     desk = Desk(on_text="accept" if isinstance(answer, str) else "respond")
-    model = desk.run(READ, READ, answer)
-    assert offered(model.requests[2]) == {"words"}
+    model = desk.run(READ, READ, READ, answer)
+    assert offered(model.requests[3]) == {"words"}
     assert [held for held in desk.events if isinstance(held, events.HeldBack)] == [
-        events.HeldBack(turn=3, tools=("read_messages", "send_message"), by="answer_only")
+        events.HeldBack(turn=4, tools=("read_messages", "send_message"), by="answer_only")
     ]
+
+
+def test_a_call_that_was_made_again_may_be_meant_with_other_arguments() -> None:
+    desk = Desk()
+    desk.run(TELL, TELL, call("send_message", to="Ana", text="I will be there at noon."), "Ana knows.")
+    assert desk.done == ["Ana: I am late.", "Ana: I will be there at noon."]
 
 
 def test_what_is_withheld_is_told_once_with_what_to_do() -> None:
