@@ -235,12 +235,17 @@ def without_refused_call(rules: Rules, state: State, so_far: Offer) -> Offer:
 
 
 def answer_only(rules: Rules, state: State, so_far: Offer) -> Offer:
-    """Words alone, if they are an answer and two replies have repeated calls since anything new.
+    """Words alone, if they are an answer and the model repeats a call; if it has written something, only the next time.
 
-    Only if writes without any rule are on offer: the model may have done what was asked without noticing. After the
-    first such reply it is told so, and the same tool may be meant with other arguments.
+    Only if writes without any rule are on offer: the model may have done what was asked without noticing. If it has
+    only looked something up, its answer is asked about once, with all tools on offer (`may_have_meant_a_call`). If not,
+    it is told first that it repeats a call, because the same tool may be meant with other arguments.
     """
-    if len({attempt.turn for attempt in repeated_attempts(state.ledger)}) <= 1 or not rules.unruled:
+    repeated = repeated_attempts(state.ledger)
+    if not repeated or not rules.unruled:
+        return so_far
+    wrote = any(one.name in rules.writes for done in (repeated, state.ledger.successes) for one in done)
+    if len({attempt.turn for attempt in repeated}) <= (wrote or "ask_once" in rules.without):
         return so_far
     if so_far.words:
         return replace(so_far, tools=())
@@ -256,7 +261,7 @@ NARROWINGS: Mapping[str, Narrowing] = MappingProxyType(
         "other_steps": Narrowing(other_steps, "replies brought nothing new, and other steps are pending"),
         "proposed_values": Narrowing(proposed_values, "its error message proposes other values than the refused one"),
         "refused_call": Narrowing(without_refused_call, "its call was just refused"),
-        "answer_only": Narrowing(answer_only, "replies only made calls again, so the next one is the answer"),
+        "answer_only": Narrowing(answer_only, "the model only makes a call again, so the next reply is the answer"),
     }
 )
 """Every narrowing, in the order in which they apply, by its name in `Rules.without` and `forge ablate`."""

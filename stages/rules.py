@@ -475,13 +475,15 @@ def _without_a_part(rules: Rules, named: Collection[str]) -> tuple[str, ...]:
 def may_have_meant_a_call(rules: Rules, state: State) -> bool:
     """Whether to ask if an answer in words is final: an unruled write was legal, and no tool was called.
 
-    Asked once per run, while two model calls are left, and never after a look-up: a small model that is asked then
-    writes what it has found.
+    Asked once per run, while two model calls are left, and never after a look-up, unless nothing but words was on offer
+    after it and no such write was made: a small model that is asked then writes what it has found.
     """
     ledger = state.ledger
     if "ask_once" in rules.without or not rules.unruled or ledger.asked_to_act >= 0 or ledger.budget.calls < _ENOUGH:
         return False
-    called = ledger.successes or ledger.attempts or ledger.rejected
+    called = bool(ledger.successes or ledger.attempts or ledger.rejected)
+    if any(held.by == "answer_only" for held in state.prompt.held):
+        called = any(success.name in rules.unruled for success in ledger.successes)
     return not called and any(tool.name in rules.unruled for tool in legal_tools(rules, state))
 
 

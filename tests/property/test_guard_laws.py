@@ -1,6 +1,7 @@
 """What holds for the guards and the offer together, whatever the rules, the state and the calls."""
 
 import re
+from collections.abc import Sequence
 
 import msgspec
 from hypothesis import given
@@ -11,7 +12,19 @@ from msgspec.structs import replace
 from forge.testing import assert_answered, batches, states
 from stages import enforce, execute, fold, pipeline, send, serialize, validate
 from stages.deliver import deliver
-from stages.effect import Ask, Budget, CallResult, Execute, Failed, Replied, Reply, Results, Send, Unresolved
+from stages.effect import (
+    Ask,
+    Budget,
+    CallResult,
+    Execute,
+    Failed,
+    Replied,
+    Reply,
+    Results,
+    Send,
+    Succeeded,
+    Unresolved,
+)
 from stages.guards import GUARDS, guards_of, order
 from stages.message import Assistant, Status, Tool, ToolCall, User
 from stages.offer import offered_tools
@@ -27,8 +40,9 @@ from stages.rules import (
     obstacles,
 )
 from stages.rules import succeeded_names as names_of
-from stages.state import Awaiting, Folded, Ledger, Ready, State, Vetted
+from stages.state import Awaiting, Done, Folded, Ledger, Ready, State, Vetted
 from stages.tool import Grounded, Prerequisite, ToolSpec
+from stages.wire.prompted import LIST
 from stages.wire.target import Mode, Target
 
 TOOLS = ("look", "write", "finish")
@@ -211,35 +225,66 @@ LOST = Rules(
     limits=Limits(max_tool_errors=99),
 )
 """Two steps that need a value which only another tool finds."""
+PLAIN = Rules(
+    tools=(
+        ToolSpec(name="look", description="", parameters=WHAT, effect="read"),
+        ToolSpec(name="tell", description="", parameters=WHAT),
+    ),
+    on_text="accept",
+    unruled=("tell",),
+)
+"""A plain request, which may be done, or may want the same tool with other arguments."""
+
+
+CALLED, DONE = '{"tool":"%s","args":{"what":"%s"}}', '{"answer":"Done."}'
+
+
+def stuck(rules: Rules, results: Sequence[CallResult], data: st.DataObject) -> list[tuple[Ledger, set[str]]]:
+    """The ledger and the tools on offer at each request, to a model that calls any of them and says no word."""
+    model = Target(mode="constrained", form=LIST)
+    turn = pipeline(
+        *(fold(), serialize(rules, model), send(rules)),
+        *(validate(rules, model), enforce(*guards_of(rules)), execute(rules)),
+    )
+    state = State(history=(User(text="Go."),), ledger=Ledger(budget=Budget(calls=12)))
+    offers: list[tuple[Ledger, set[str]]] = []
+    while (state := turn(state).unwrap()).ledger.budget.calls and not isinstance(state.phase, Done):
+        if isinstance(state.phase, Awaiting):
+            match state.phase.effect:
+                case Send(request=request):
+                    offered = re.findall(r'"const":"(\w+)"', bytes(request.tail).decode())
+                    offers.append((state.ledger, {*offered}))
+                    text = data.draw(
+                        st.sampled_from([CALLED % (n, w) for n in sorted(offered) for w in "ab"] or [DONE])
+                    )
+                    state = deliver(state, Replied(reply=Reply(text=text))).unwrap()
+                case Execute(calls=(call,)):
+                    result = replace(data.draw(st.sampled_from(results)), call_id=call.id)
+                    state = deliver(state, Results(results=(result,))).unwrap()
+    return offers
 
 
 @given(data=st.data())
 def test_whatever_is_legal_is_offered_within_two_replies_without_progress(data: st.DataObject) -> None:
-    model = Target(mode="constrained")
-    turn = pipeline(
-        *(fold(), serialize(LOST, model), send(LOST)),
-        *(validate(LOST, model), enforce(*guards_of(LOST)), execute(LOST)),
-    )
-    state = State(history=(User(text="Go."),), ledger=Ledger(budget=Budget(calls=12)))
-    offers: list[set[str]] = []
-    while (state := turn(state).unwrap()).ledger.budget.calls:
-        if isinstance(state.phase, Awaiting):
-            match state.phase.effect:
-                case Send(request=request):
-                    offers.append({*re.findall(r'"const":"(\w+)"', bytes(request.tail).decode())})
-                    name, what = data.draw(st.sampled_from(sorted(offers[-1]))), data.draw(st.sampled_from("abc"))
-                    text = msgspec.json.encode({"tool": name, "args": {"what": what}}).decode()
-                    state = deliver(state, Replied(reply=Reply(text=text))).unwrap()
-                case Execute(calls=(call,)):
-                    failed: tuple[CallResult, ...] = (
-                        Unresolved(call_id=call.id, message="not there"),
-                        Failed(call_id=call.id, error="ToolFailed", message="not there", counted=False),
-                    )
-                    state = deliver(state, Results(results=(data.draw(st.sampled_from(failed)),))).unwrap()
-    legal = {tool.name for tool in legal_tools(LOST, state)}
+    failed = Failed(call_id="", error="ToolFailed", message="not there", counted=False)
+    offers = [offered for _, offered in stuck(LOST, (Unresolved(call_id="", message="not there"), failed), data)]
     assert len(offers) > 3
     for three in zip(offers, offers[1:], offers[2:], strict=False):
-        assert set.union(*three) == legal
+        assert set.union(*three) == {"search", "look", "weigh"}
+
+
+@given(data=st.data(), off=st.sampled_from(((), ("ask_once",))))
+def test_where_words_alone_are_left_to_a_stuck_model_everything_was_or_will_be_offered_to_it(
+    data: st.DataObject, off: tuple[str, ...]
+) -> None:
+    rules = replace(PLAIN, without=frozenset(off))
+    offers = stuck(rules, (Succeeded(call_id="", text="fine", value=Raw(b'"fine"')),), data)
+    for last in [ledger for ledger, offered in offers if not offered and ledger.budget.calls > 1]:
+        assert {"look", "tell"} in [
+            names
+            for now, names in offers
+            if (now.progress == last.progress and now.turn > last.progress + 1) or now.turn == now.asked_to_act + 1
+        ]
 
 
 SAID = st.sampled_from(("A-17", "cancel_order", "then cancel_order(7)", "CANCEL_ORDER", "[ToolError] cancel_order."))

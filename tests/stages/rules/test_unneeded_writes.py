@@ -265,19 +265,27 @@ def test_a_write_is_made_once() -> None:
 
 
 @pytest.mark.parametrize("answer", ["She is on her way.", call("respond", message="She is on her way.")])
-def test_after_two_calls_that_were_made_before_the_model_answers(answer: Line) -> None:
+def test_after_a_look_up_that_was_made_before_the_model_answers_and_is_asked_whether_that_is_all(answer: Line) -> None:
     desk = Desk(on_text="accept" if isinstance(answer, str) else "respond")
-    model = desk.run(READ, READ, READ, answer)
-    assert offered(model.requests[3]) == {"words"}
+    model = desk.run(READ, READ, answer, answer)
+    assert offered(model.requests[2]) == {"words"}
+    assert offered(model.requests[3]) == {"read_messages", "send_message", "words"}
+    assert NOTE in model.requests[3]
     assert [held for held in desk.events if isinstance(held, events.HeldBack)] == [
-        events.HeldBack(turn=4, tools=("read_messages", "send_message"), by="answer_only")
+        events.HeldBack(turn=3, tools=("read_messages", "send_message"), by="answer_only")
     ]
+    acting = Desk()
+    acting.run(READ, READ, "Message sent.", TELL, "Ana knows.")
+    assert acting.done == ["read Ana", "read Ana", "Ana: I am late."]
 
 
 def test_a_call_that_was_made_again_may_be_meant_with_other_arguments() -> None:
     desk = Desk()
     desk.run(TELL, TELL, call("send_message", to="Ana", text="I will be there at noon."), "Ana knows.")
     assert desk.done == ["Ana: I am late.", "Ana: I will be there at noon."]
+    stubborn = Desk(without=["ask_once"])
+    model = stubborn.run(READ, READ, READ, "She is on her way.")
+    assert [offered(request) == {"words"} for request in model.requests] == [False, False, False, True]
 
 
 def test_what_is_withheld_is_told_once_with_what_to_do() -> None:
