@@ -81,11 +81,11 @@ _UNSURE_END = frozenset({"missing_closer", "damaged_tags"})
 """Repairs of calls that the wrapper itself may have closed."""
 _TOKENIZED = re.compile(r"\u2581(?![^<>\s]{0,40}[|\uff5c]?>)")
 _TOO_MUCH = "it holds more than can be read; what follows was left out."
-MOST_CALLS = 32
+_MOST_CALLS = 32
 """As many as a reply may make by default (`Calls.max_calls_per_reply`)."""
 
 
-def rescuer(families: tuple[Family, ...] | Openers, *, most: int = MOST_CALLS) -> Rescue:
+def rescuer(families: tuple[Family, ...] | Openers, *, most: int = _MOST_CALLS) -> Rescue:
     """A function `rescue(text, names)` with these families; of equal readings, the earlier family's counts.
 
     It reads no call after that many: a model that repeats itself costs no more than one that does not.

@@ -88,6 +88,7 @@ _ESCAPES = re.compile(r"\\{1,8}([n\"'/\\])")
 _MARKUP = (*"<>[]{}|=`&\\", *map(chr, _LOOK_ALIKE))
 """A sign of markup; without any there is nothing to mend."""
 _SLIPPED_IN = re.compile(_BEHIND_NAME)
+"""What slipped in right behind a name; what did before it ends with a bracket, a star or a backtick."""
 _OF_WORDS = f"{ascii_letters}{digits}_.-"
 _REST_OF_WORD = re.compile(r"[\w.-]{0,100}+")
 _LONGEST_WORD = 100
