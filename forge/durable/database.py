@@ -128,6 +128,9 @@ class Database:
             if self.sqlite:
                 self.client._sys_db.run_migrations()  # noqa: SLF001 - `DBOS.migrate` would open the file a second time
             self._own_tables()
+        except ForgeError:
+            self.engine.dispose()
+            raise
         except (sa.exc.SQLAlchemyError, sqlite3.Error) as error:
             self.engine.dispose()
             problem = str(error).partition("\n")[0]

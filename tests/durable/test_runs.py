@@ -631,6 +631,8 @@ def test_a_database_of_a_newer_version_is_refused(tmp_path: Path) -> None:
         connection.execute("UPDATE dbos_migrations SET version = version + 1")
     with pytest.raises(ForgeError, match="was created by a newer version of forge"):
         asyncio.run(opened())
+    # Closing the last connection to a database in WAL mode removes the log beside it.
+    assert [file.name for file in tmp_path.iterdir()] == ["runs.db"]
 
 
 async def by_turn(effect: Send) -> Reply:
