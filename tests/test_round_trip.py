@@ -122,6 +122,33 @@ def test_defaults_of_dataclasses_are_in_the_instances_at_any_depth() -> None:
     assert vars(seen[0].items["a"]) == dataclasses.asdict(Item("b"))
 
 
+class Open(pydantic.BaseModel, extra="allow"):
+    item: Frozen = Frozen()
+
+
+@pytest.mark.parametrize(
+    ("kind", "refused"),
+    [
+        (Item, True),
+        (Named, True),
+        (Order, True),
+        (Model, True),
+        (list[Item], True),
+        (dict[str, Model], True),
+        (Open, False),
+    ],
+)
+def test_an_unknown_field_of_an_object_is_refused_and_not_dropped(kind: object, refused: bool) -> None:
+    misspelt = {"name": "a", "items": {}, "price_": "9"}
+    given: dict[object, object] = {list[Item]: [misspelt], dict[str, Model]: {"a": misspelt}, Named: {"itme": 1}}
+    seen: list[object] = []
+    workflow = Workflow("w", tools=[echo(kind, None, seen)], terminal_tool="echoed")
+    model = Scripted([call("echoed", value=given.get(kind, misspelt)), call("echoed")])
+    history = run_sync(workflow, "Go.", backend=model).unwrap().state.history
+    assert ("expected no argument of that name" in history[2].text) == refused
+    assert (seen == [None]) == refused
+
+
 @pytest.mark.parametrize(("given", "price"), [(3.5, "3.5"), (12, "12"), ("1.10", "1.10")])
 def test_a_decimal_may_be_written_as_a_number(given: object, price: str) -> None:
     seen: list[object] = []

@@ -213,6 +213,7 @@ def test_the_schema_of_every_kind_of_type() -> None:
             "type": "object",
             "properties": {"ends": {"title": "Ends", "type": "array", "items": {"$ref": "#/$defs/Point"}}},
             "required": ["ends"],
+            "additionalProperties": False,
         },
         "lines": {"type": "array", "items": schema["properties"]["line"]},
         "anything": {},

@@ -168,10 +168,10 @@ _DATA = ("default", "examples", "const")
 
 
 def _as_written(part: Json, hints: Iterable[object]) -> None:
-    """Put the choices of each Literal and Enum in the order of their definition; msgspec sorts them.
+    """Close the objects, and put the choices of each Literal and Enum in the order of their definition.
 
-    Small models prefer the first choice, so the order is the author's. Choices that the types have in two orders stay
-    sorted, since a schema does not say which of the types it is of. Pydantic keeps the order itself.
+    Small models prefer the first choice, so the order is the author's, and msgspec sorts them. Choices that the types
+    have in two orders stay sorted, since a schema does not say which of the types it is of. Pydantic keeps the order.
     """
     orders: dict[bytes, list[Json]] = {}
     for kind in (kind for hint in hints for kind in _nested_types(hint)):
@@ -187,6 +187,7 @@ def _as_written(part: Json, hints: Iterable[object]) -> None:
             for item in part:
                 put(item)
         elif isinstance(part, dict) and not part.pop(_BY_PYDANTIC, False):
+            _close(part)
             if isinstance(choices := part.get("enum"), list):
                 part["enum"] = orders.get(msgspec.json.encode(sorted(choices, key=repr))) or choices
             for name, item in part.items():
@@ -276,7 +277,7 @@ def _pydantic_schema(definitions: Schema, taken: Iterable[str], kind: type) -> S
         # Models in different modules may have the same name.
         ending = f"_{number}" * (number > 1)
         schema: Schema = model_json_schema(ref_template=f"#/$defs/{{model}}{ending}")
-        _free_times(schema)
+        _as_checked(schema)
         inner = schema.pop("$defs", {})
         named = {f"{name}{ending}": one for name, one in inner.items()} if isinstance(inner, dict) else {}
         if not any(name in taken or definitions.get(name, one) != one for name, one in named.items()):
@@ -285,16 +286,23 @@ def _pydantic_schema(definitions: Schema, taken: Iterable[str], kind: type) -> S
     return {**schema, _BY_PYDANTIC: True}
 
 
-def _free_times(part: Json) -> None:
-    """Drop formats that require a time zone: pydantic accepts times without one, or refuses them itself."""
+def _as_checked(part: Json) -> None:
+    """Close the objects, and drop formats that require a time zone: pydantic accepts or refuses such times itself."""
     if isinstance(part, list):
         for item in part:
-            _free_times(item)
+            _as_checked(item)
     elif isinstance(part, dict):
+        _close(part)
         if part.get("type") == "string" and part.get("format") in ("date-time", "time"):
             del part["format"]
         for item in part.values():
-            _free_times(item)
+            _as_checked(item)
+
+
+def _close(part: Schema) -> None:
+    """Refuse unknown fields, unless the class accepts them: both libraries would drop a misspelt one in silence."""
+    if part.get("type") == "object" and isinstance(part.get("properties"), dict):
+        part.setdefault("additionalProperties", False)
 
 
 def _pydantic_fields(value: object) -> object:
