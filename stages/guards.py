@@ -504,7 +504,7 @@ def repetition(rules: Rules) -> Guard:
         ledger = state.ledger
         if most is None or not (ledger.attempts or ((rules.unruled or most == 1) and ledger.successes)):
             return []
-        earlier = [(call, made(ledger, call)) for call in calls if call.name in bound]
+        earlier = [(call, made(ledger, call, written=call.name in once)) for call in calls if call.name in bound]
         counted = [(call, one, _times(one, state, written=call.name in once, most=most)) for call, one in earlier]
         again = [(call, one.answers, count) for call, one, count in counted if count >= limit[call.name]]
         # Only writes that are pending steps are suggested to a model that is stuck.

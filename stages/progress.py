@@ -12,8 +12,8 @@ from stages.state import Attempt, JudgedResult, Ledger, Success
 
 # A success is new if the model has not seen it yet: this tool with these arguments and this answer. A repeated write is
 # never new, whatever it answers: each order that is placed gets its own number. Compaction may cut earlier answers, so
-# it resets what counts as seen. Repeats, alternating pairs, monologues and the same error over and over are thus one
-# thing: consecutive replies without progress.
+# it resets what counts as seen, but it undoes no write. Repeats, alternating pairs, monologues and the same error over
+# and over are thus one thing: consecutive replies without progress.
 
 PATIENCE = 2
 """Consecutive replies that may fail, each in a different way, before a model counts as stuck."""
@@ -83,7 +83,10 @@ def with_calls(ledger: Ledger, done: tuple[Success, ...], vain: tuple[Attempt, .
 
     All successes are kept in `successes`, new or not, because steps are judged by them.
     """
-    repeats = answered_again(done, tools, ledger.seen)
+    seen: bytes | set[bytes] = ledger.seen
+    if ledger.compactions:
+        seen = {success.answer for success in _uncut(ledger)}.union(success.call for success in ledger.successes)
+    repeats = answered_again(done, tools, seen)
     return replace(
         ledger,
         successes=ledger.successes + done,
@@ -114,7 +117,7 @@ class Made(Struct, frozen=True, kw_only=True):
       with a check that keeps failing in the same way.
     - `answers`: how many different answers it has had.
 
-    What compaction may have cut does not count in any of them.
+    Answers that compaction may have cut do not count, except those of a write.
     """
 
     answered: int
@@ -123,12 +126,15 @@ class Made(Struct, frozen=True, kw_only=True):
     answers: int
 
 
-def made(ledger: Ledger, call: ToolCall) -> Made:
-    """What has come of this very call so far."""
+def made(ledger: Ledger, call: ToolCall, *, written: bool = False) -> Made:
+    """What has come of this very call so far; `written`: it changes something."""
     this = _call_digest(call.name, call.arguments)
     recent = [attempt.answer for attempt in attempts_since_progress(ledger) if attempt.call == this]
     vain = len([answer for answer in recent if answer])
-    done = ledger.successes[-len(ledger.seen) // (2 * _DIGEST) :] if this in ledger.seen else ()
+    if written and ledger.compactions:
+        done = ledger.successes if this in {success.call for success in ledger.successes} else ()
+    else:
+        done = _uncut(ledger) if this in ledger.seen else ()
     # Of each answer, only its first place: where it was new.
     others = {success.answer: place for place, success in reversed([*enumerate(done)]) if success.call != this}
     own = [success for success in done[max(others.values(), default=-1) + 1 :] if success.call == this]
@@ -138,6 +144,11 @@ def made(ledger: Ledger, call: ToolCall) -> Made:
         turns=tuple([success.turn for success in reversed(own)]),
         answers=len({success.answer for success in done if success.call == this}),
     )
+
+
+def _uncut(ledger: Ledger) -> tuple[Success, ...]:
+    """The successes since the last compaction, whose answers are in the history as they came."""
+    return ledger.successes[len(ledger.successes) - len(ledger.seen) // (2 * _DIGEST) :]
 
 
 def attempts_since_progress(ledger: Ledger) -> list[Attempt]:

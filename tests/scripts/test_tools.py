@@ -537,3 +537,24 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, int], says: s
     made = tool(**options)(count_sync)  # type: ignore[call-overload]  # a table of options
     with pytest.raises(DefinitionError, match=says):
         Workflow("w", tools=[made], terminal_tool="count_sync")
+
+
+def test_a_write_whose_result_was_compacted_is_not_repeated() -> None:
+    sent: list[str] = []
+
+    @tool
+    def send() -> str:
+        """Send the report."""
+        sent.append("report")
+        return "all of the report " * 500
+
+    @tool(effect="read")
+    def look() -> str:
+        """Look."""
+        return "new"
+
+    workflow = Workflow("report", tools=[send, look], on_text="accept")
+    model = Scripted([*[call("send")] * 4, "Sent."], context_tokens=4096)
+    state = run_sync(workflow, "Send the report.", backend=model).unwrap().state
+    assert sent == ["report"]
+    assert state.ledger.compactions

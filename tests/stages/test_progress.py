@@ -17,8 +17,11 @@ from stages.progress import (
     success_of,
     with_calls,
 )
-from stages.state import Ledger, Success
+from stages.state import Compaction, Ledger, Success
 
+COMPACTION = Compaction(
+    turn=2, phase=1, tokens_before=900, tokens_after=300, budget_tokens=1000, messages_before=5, messages_after=5
+)
 FREE = RepeatPolicy(free=frozenset({"poll"}), once=frozenset({"write"}))
 
 
@@ -65,6 +68,14 @@ def test_a_refused_call_is_an_attempt_without_an_answer() -> None:
     assert [attempt.turn for attempt in attempts_since_progress(ledger)] == [1, 2]
     assert (made(ledger, call("write")).answered, made(ledger, call("write")).refused) == (0, True)
     assert [one.turn for one in repeated_attempts(ledger)] == [2]
+
+
+def test_compaction_cuts_what_was_read_and_undoes_no_write() -> None:
+    cut = replace(ran(ran(Ledger(), ("look", "7")), ("write", "1")), seen=b"", compactions=(COMPACTION,))
+    assert made(cut, call("write"), written=True).turns == (2,)
+    assert made(cut, call("look")).turns == ()
+    assert replies_without_progress(ran(cut, ("write", "2"))) == 1
+    assert replies_without_progress(ran(cut, ("look", "7"))) == 0
 
 
 @given(st.lists(st.sampled_from([("look", "7"), ("look", "8"), ("list", "7")]), max_size=12))
