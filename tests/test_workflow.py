@@ -15,6 +15,7 @@ from stages.effect import Price
 from stages.halt import Halt
 from stages.message import System, User
 from stages.options import OptionError
+from stages.order import Use
 from stages.state import STAGES, State
 from stages.tool import Prerequisite
 from tests.flows import finish
@@ -78,6 +79,10 @@ def problems(**options: object) -> tuple[str, ...]:
         ),
         ({"tools": [tool(prerequisites=["loo"])(look.function), finish]}, "its prerequisite 'loo' is not a tool"),
         ({"tools": [tool(prerequisites=["finish"])(look.function), finish]}, "its prerequisite finish is terminal"),
+        (
+            {"order": [Use(tool="write", after=["look"]), Use(tool="look", after=["write"])]},
+            "look: it needs write, which needs look: neither can be called",
+        ),
         (
             {"tools": [look, tool(prerequisites=[Prerequisite(tool="look", match_arg="who")])(write.function), finish]},
             "match_arg 'who' is not an argument of write",

@@ -289,35 +289,34 @@ def mistakes(rules: Rules, ends: set[str], optional: Sequence[str] = ()) -> tupl
             "there is no terminal_tool: nothing could end the run; name one, or set on_text to accept or respond"
         )
     found += [sentence for spec in rules.tools for sentence in _prerequisite_mistakes(spec, rules)]
-    return tuple(found)
+    return (*found, *_cycles(rules))
 
 
-def _prerequisite_mistakes(spec: ToolSpec, rules: Rules) -> list[str]:
-    found = []
-    dependents = _dependents(spec.name, rules) if spec.prerequisites else ()
+def _prerequisite_mistakes(spec: ToolSpec, rules: Rules) -> Iterator[str]:
     for prerequisite in spec.prerequisites:
-        needed = rules.tool(prerequisite.tool)
+        needed, argument = rules.tool(prerequisite.tool), prerequisite.match_arg
         if needed is None:
-            found.append(f"tool {spec.name}: its prerequisite {prerequisite.tool!r} is not a tool of the workflow")
+            yield f"tool {spec.name}: its prerequisite {prerequisite.tool!r} is not a tool of the workflow"
             continue
         if needed.effect == "terminal":
-            found.append(f"tool {spec.name}: its prerequisite {needed.name} is terminal: the run would be over")
-        if needed.name in dependents:
-            found.append(f"tool {spec.name}: it needs {needed.name}, which needs {spec.name}: neither can be called")
-        argument = prerequisite.match_arg
+            yield f"tool {spec.name}: its prerequisite {needed.name} is terminal: the run would be over"
         lacking = [s.name for s in (spec, needed) if argument and argument not in s.properties]
-        found += [f"tool {spec.name}: match_arg {argument!r} is not an argument of {name}" for name in lacking]
-    return found
+        yield from (f"tool {spec.name}: match_arg {argument!r} is not an argument of {name}" for name in lacking)
 
 
-def _dependents(name: str, rules: Rules) -> set[str]:
-    """The tool itself, and all tools that need it, directly or through others."""
+def _cycles(rules: Rules) -> Iterator[str]:
+    """A sentence for each tool that could never be called, because what it needs first needs the tool itself."""
+    needs: dict[str, list[str]] = {spec.name: [p.tool for p in spec.prerequisites] for spec in rules.tools}
+    for use in rules.order:
+        needs.setdefault(use.tool, []).extend(use.after)
     users: dict[str, list[str]] = {}
-    for spec in rules.tools:
-        for prerequisite in spec.prerequisites:
-            users.setdefault(prerequisite.tool, []).append(spec.name)
-    found, new = set[str](), {name}
-    while new:
-        found |= new
-        new = {user for one in new for user in users.get(one, ())} - found
-    return found
+    for name, needed in needs.items():
+        for one in needed:
+            users.setdefault(one, []).append(name)
+    for name, needed in needs.items():
+        dependents, new = set[str](), {name} if needed else set()
+        while new:
+            dependents |= new
+            new = {user for one in new for user in users.get(one, ())} - dependents
+        found = (one for one in dict.fromkeys(needed) if one in dependents)
+        yield from (f"tool {name}: it needs {one}, which needs {name}: neither can be called" for one in found)
