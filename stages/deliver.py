@@ -16,6 +16,7 @@ from stages.effect import (
     Outcome,
     Rejected,
     Replied,
+    Reply,
     Results,
     Send,
     Settled,
@@ -36,8 +37,8 @@ from stages.execution import (
 from stages.halt import ApprovalNeeded, BackendFailed, Halt, OutcomeUnknown
 from stages.message import ToolCall
 from stages.progress import RepeatPolicy, success_of, with_calls
-from stages.state import MAIN, Answered, Awaiting, Batch, Edited, Executed, Ready, State
-from stages.tokens import Report, calibrated
+from stages.state import MAIN, Answered, Awaiting, Batch, Edited, Executed, Ledger, Ready, State
+from stages.tokens import Report, calibrated, length, tokens_of
 from stages.view.summary import summarized, unsummarized
 
 
@@ -90,20 +91,32 @@ def deliver(state: State, outcome: Outcome) -> Result[State, Halt]:
 
 def _replied(state: State, phase: Awaiting, outcome: Replied) -> State:
     """The state after a reply, whose tokens, seconds and cost are charged."""
-    ledger, reported, spent = state.ledger, outcome.reply.usage, Spending()
-    if reported is not None:
+    ledger, reported, usage = state.ledger, outcome.reply.usage, Usage()
+    if reported is not None and reported.prompt + reported.completion > 0:
         # Negative counts are ignored, because a budget only shrinks.
         prompt, completion = max(0, reported.prompt), max(0, reported.completion)
         usage = Usage(prompt=prompt, completion=completion, cached=max(0, reported.cached))
-        spent = Spending(tokens=prompt + completion, cost=ledger.budget.price.of(usage))
         if phase.asked.target == MAIN:  # another model counts tokens differently
             new = Report(characters=ledger.prompt_size, tokens=prompt)
             rate, report = calibrated(ledger.tokens_per_character, ledger.report, new, state.prompt.size)
             ledger = replace(ledger, tokens_per_character=rate, report=report)
+    elif ledger.budget.tokens is not None or ledger.budget.cost is not None:
+        usage = _estimated(ledger, outcome.reply)
+    spent = Spending(tokens=usage.prompt + usage.completion, cost=ledger.budget.price.of(usage))
     ledger = charged(ledger, spent, outcome.seconds)
     if phase.summary:
         return summarized(replace(state, ledger=ledger), phase.summary, outcome.reply)
     return replace(state, ledger=ledger, phase=Answered(reply=outcome.reply, asked=phase.asked))
+
+
+def _estimated(ledger: Ledger, reply: Reply) -> Usage:
+    """The tokens of a reply whose server counts none: a budget would otherwise never be spent."""
+    rate = ledger.tokens_per_character
+    said = [reply.text, reply.reasoning, *(part for call in reply.calls for part in (call.name, call.arguments))]
+    return Usage(
+        prompt=tokens_of(ledger.prompt_size, rate, ledger.report),
+        completion=tokens_of(length("".join(said)), rate, Report()),
+    )
 
 
 def _executed(state: State, batch: Batch, effect: Execute, outcome: Results) -> State:

@@ -55,8 +55,18 @@ def test_a_budget_never_grows_nor_falls_below_nothing(usage: Usage | None) -> No
         SEND, Replied(reply=Reply(usage=usage), seconds=99.0), budget=Budget(tokens=50, seconds=1.0)
     ).ledger
     assert ledger.budget.seconds == 0.0
-    assert ledger.budget.tokens in (0, 50)
+    assert ledger.budget.tokens is not None
+    assert 0 <= ledger.budget.tokens <= 50
     assert ledger.tokens_used >= 0
+
+
+@pytest.mark.parametrize("usage", [None, Usage(prompt=0, completion=0)])
+def test_tokens_that_a_server_does_not_count_are_estimated_where_a_budget_depends_on_them(usage: Usage | None) -> None:
+    reply = Replied(reply=Reply(text="word " * 400, usage=usage))
+    spent = delivered(SEND, reply, budget=Budget(tokens=2_000), prompt_size=4_000).ledger
+    assert spent.tokens_used == pytest.approx(1_500, abs=3)
+    assert spent.budget.tokens == 2_000 - spent.tokens_used
+    assert delivered(SEND, reply, prompt_size=4_000).ledger.tokens_used == 0
 
 
 def test_results_go_into_the_batch_and_cost_calls_and_time() -> None:
