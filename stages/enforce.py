@@ -15,13 +15,12 @@ from stages.objection import (
     Stop,
     Verdict,
     in_forges_words,
-    not_a_guard,
     not_a_verdict,
     refusals,
     render,
     with_mistakes,
 )
-from stages.options import OptionError, checked
+from stages.options import checked
 from stages.pipeline import Stage, name_of, on
 from stages.progress import made
 from stages.rules import OnViolation
@@ -46,8 +45,6 @@ def enforce(
     Raises OptionError for a guard that cannot be one, such as the function that makes it, and TypeError for an invalid
     verdict.
     """
-    if wrong := tuple(f"guards[{i}]: {said}" for i, one in enumerate(guards) if (said := not_a_guard(one))):
-        raise OptionError(wrong)
 
     def vetted(state: State, phase: Vetted) -> State | Halt:
         if keep is not None and len(phase.calls) > 1:

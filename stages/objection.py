@@ -11,7 +11,6 @@ from stages.effect import Refused
 from stages.halt import Halt
 from stages.message import NUDGES, Kind, Mark, ToolCall
 from stages.nudges import first_few, listed, may_call, quote
-from stages.options import unfit_function
 from stages.rules import Rules, legal_tools, pending
 from stages.schema.check import Problem
 from stages.state import Counter, Ledger, Listed, State, mistake_count
@@ -314,14 +313,6 @@ Verdict = Sequence[Objection] | Stop
 
 Guard = Callable[[State, tuple[ToolCall, ...]], Verdict]
 """A guardrail: a pure function of the state before the batch and of the batch."""
-
-
-def not_a_guard(given: Callable[..., object]) -> str | None:
-    """Why a function is no guard, as a sentence; often a function that makes guards was passed without calling it."""
-    if getattr(given, "__annotations__", {}).get("return") in (Guard, "Guard"):
-        name = getattr(given, "__name__", type(given).__name__)
-        return f"{name} makes a guard; call it, as in {name}(…)"
-    return unfit_function(given, "state", "calls")
 
 
 def not_a_verdict(given: object, calls: Sequence[ToolCall]) -> str | None:

@@ -35,15 +35,19 @@ from stages.decoding import is_sound
 # Users' functions, checked before they are called: whether they are async, and which arguments they take.
 
 
-def unfit_function(given: Callable[..., object], *arguments: str) -> str | None:
-    """Why the function cannot be called synchronously with these arguments, as a sentence; None if it can."""
+def unfit_function(given: Callable[..., object], *arguments: str, awaited: bool = False) -> str | None:
+    """Why the function cannot be called with these arguments, as a sentence; None if it can. It may be `awaited`."""
+    name = getattr(given, "__name__", type(given).__name__)
+    made = getattr(given, "__annotations__", {}).get("return")
+    if get_origin(made) is Callable or made == "Guard":
+        return f"{name} makes a function; call it, as in {name}(…)"
     # Guards and stages are created for each run, and most are plain functions; `inspect` would take 20 times as long.
     if type(given) is FunctionType and not given.__dict__:
         code = given.__code__
-        if code.co_argcount == len(arguments) and not code.co_kwonlyargcount and not code.co_flags & _ASYNC:
+        fits = code.co_argcount == len(arguments) and not code.co_kwonlyargcount
+        if fits and (awaited or not code.co_flags & _ASYNC):
             return None
-    name = getattr(given, "__name__", type(given).__name__)
-    if is_async(given):
+    if not awaited and is_async(given):
         return _told_async(given)
     try:
         inspect.signature(given).bind(*arguments)
@@ -136,11 +140,21 @@ def wrong_options(
     `deep` also checks the fields of Structs.
     """
     found = {
-        name: tuple(_wrong(name, value, hints[name], deep=deep))
+        name: tuple(_wrong(name, value, hints[name], deep=deep)) or tuple(_unfit(name, value, hints[name]))
         for name, value in options.items()
         if deep or type(value) not in _plain_classes(hints[name])
     }
     return {name: sentences for name, sentences in found.items() if sentences}
+
+
+def _unfit(name: str, value: object, hint: Hint) -> Iterator[str]:
+    """What is wrong if the option is a function that cannot be called with the arguments in the annotation."""
+    takes = [inside for origin, inside in map(_parts, _kinds(hint)) if origin is Callable]
+    if not takes or not callable(value) or isinstance(value, type) or not isinstance(takes[0][0], list):
+        return
+    arguments = [getattr(one, "__name__", "…") for one in takes[0][0]]
+    if said := unfit_function(value, *arguments, awaited=_may_be_awaited(takes[0][1])):
+        yield f"{name}: {said}"
 
 
 Test: TypeAlias = Callable[[object], bool]

@@ -77,6 +77,7 @@ def problems(**options: object) -> tuple[str, ...]:
             {"completion_checks": {"finish": three}},
             "completion_checks['finish']: three cannot be called as three(arguments): missing a required argument: ",
         ),
+        ({"nudges": {"step": lambda: "No."}}, "nudges['step']: <lambda> cannot be called as <lambda>(correction): too"),
         ({"tools": [tool(prerequisites=["loo"])(look.function), finish]}, "its prerequisite 'loo' is not a tool"),
         ({"tools": [tool(prerequisites=["finish"])(look.function), finish]}, "its prerequisite finish is terminal"),
         (

@@ -9,6 +9,7 @@ from typing import TypeVar, Unpack
 from msgspec.structs import replace
 from returns.result import Failure, Result
 
+from forge.callbacks import placed
 from forge.connection import AnyBackend, Connection
 from forge.errors import BackendError, ForgeError, as_error, checked_options
 from forge.interpreters import Interpreter
@@ -232,6 +233,7 @@ async def recorded(
     with recording(interpreting(workflow, connection, watching, raised, emitter)) as interpret:
         turn = turn_on(workflow, connection.setup)
         cancel, keep = watching.get("cancel"), watching.get("keep")
+        keep = placed(keep, "keep", Awaitable) if keep else None
         ended = await drive(turn, state, interpret, emitter=emitter, cancel=cancel, keep=keep)
         return ended.map(workflow.typed).alt(raised.cause_of)
 

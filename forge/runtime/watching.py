@@ -171,8 +171,9 @@ class Following(TypedDict, total=False):
 class Watching(Following, total=False):
     """Two more for a run; an agent sets them itself (`steer`, `memory`).
 
-    `hear`, called after each group of tool calls, returns what the user said meanwhile: the model reads it with the
-    results. `keep` is given each state that awaits an effect, before the effect is performed, to save it.
+    `hear`, called after each group of tool calls, returns what the user said meanwhile, a list of messages: the model
+    reads it with the results. If it raises, that is logged and the run continues. `keep` is given each state that
+    awaits an effect, before the effect is performed, to save it.
     """
 
     hear: Callable[[], Sequence[str]] | None
@@ -295,10 +296,15 @@ def _hearing(execute: Runner, rules: Rules, hear: Callable[[], Sequence[str]] | 
     if hear is None:
         return execute
 
+    def said() -> tuple[str, ...]:
+        given = hear()
+        return (given,) if isinstance(given, str) else msgspec.convert(given or (), tuple[str, ...])
+
     async def run(effect: Execute) -> Results:
         results = await execute(effect)
         if any(call.name in rules.terminal for call in effect.calls):
             return results
-        return replace(results, heard=tuple(hear()))
+        # The calls have run: their results are not lost with it.
+        return replace(results, heard=observation.quietly(said, (), "hear failed", logging.getLogger("forge")))
 
     return run

@@ -14,7 +14,7 @@ from forge.tools.definition import Grounds, grounds
 from forge.workflow.result_type import RESULT
 from stages import rescue
 from stages.guards import GUARDS, CompletionCheck, PastCall, sees_results
-from stages.objection import Correction, NudgeKind, Reword
+from stages.objection import Correction, Guard, NudgeKind, Reword
 from stages.offer import NARROWINGS
 from stages.options import did_you_mean, unfit_function
 from stages.order import Use
@@ -96,8 +96,8 @@ def nudge_mistakes(nudges: Nudges) -> tuple[str, ...]:
     ]
     for kind, given in nudges.items():
         if not isinstance(given, str):
-            continue
-        if not given.strip():
+            found += [f"nudges[{kind!r}]: {said}" for said in [unfit_function(given, "correction")] if said]
+        elif not given.strip():
             found.append(f"nudges: the text for {kind!r} is empty; the model would be told nothing")
         else:
             found += [
@@ -219,13 +219,12 @@ def guard_mistakes(rules: Rules, grounded: Mapping[str, Grounds], checked: Colle
     return tuple(found)
 
 
-def check_mistakes(checks: Mapping[str, CompletionCheck]) -> tuple[str, ...]:
-    """The completion checks that cannot be called, one sentence each."""
-    return tuple(
-        f"completion_checks[{name!r}]: {said}"
-        for name, check in checks.items()
-        if (said := unfit_function(check, "arguments")) and not sees_results(check)
-    )
+def function_mistakes(guards: Sequence[Guard], checks: Mapping[str, CompletionCheck]) -> Iterator[str]:
+    """The guards and completion checks that cannot be called, one sentence each."""
+    asked = [(f"guards[{place}]", unfit_function(guard, "state", "calls")) for place, guard in enumerate(guards)]
+    checking = ((name, check) for name, check in checks.items() if not sees_results(check))
+    asked += [(f"completion_checks[{name!r}]", unfit_function(check, "arguments")) for name, check in checking]
+    yield from (f"{place}: {said}" for place, said in asked if said)
 
 
 def _use(use: Use, specs: Mapping[str, ToolSpec]) -> Iterator[str]:

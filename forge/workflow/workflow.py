@@ -28,7 +28,7 @@ from forge.tools.definition import (
 from forge.workflow.checks import (
     Nudges,
     OnText,
-    check_mistakes,
+    function_mistakes,
     grounded_specs,
     guard_mistakes,
     hint,
@@ -51,7 +51,7 @@ from stages.fold import FailedAttempts, Reasoning
 from stages.guards import CompletionCheck, guards_of, sees_results, tool_calls
 from stages.halt import CannotFit
 from stages.message import History
-from stages.objection import Guard, NudgeKind, Reword, not_a_guard
+from stages.objection import Guard, NudgeKind, Reword
 from stages.options import Count, Options, Share, wrong_options
 from stages.order import Use
 from stages.pipeline import Stage
@@ -270,8 +270,7 @@ class Workflow(Generic[R_co]):
             *(problem for made in self._tools for problem in made.problems),
             *mistakes(self.rules, self._ends, several(self.optional_steps)),
             *nudge_mistakes(self.nudges or {}),
-            *(f"guards[{i}]: {said}" for i, one in enumerate(self.guards) if (said := not_a_guard(one))),
-            *check_mistakes(self.completion_checks or {}),
+            *function_mistakes(self.guards, self.completion_checks or {}),
             *stage_mistakes(self.stages),
             *calculated_mistakes(self._grounded, self.calculated or {}),
             *guard_mistakes(self.rules, self.grounded or {}, self.completion_checks or {}),

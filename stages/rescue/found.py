@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stages.options import OptionError, Options, unfit_function
+from stages.options import OptionError, Options
 from stages.rescue.names import Names
 from stages.rescue.patterns import by_first_character
 
@@ -88,9 +88,7 @@ class Family(Options, frozen=True, kw_only=True, tag="family"):
     def __post_init__(self) -> None:
         """Refuse an opener that cannot be searched for together with those of other families."""
         super().__post_init__()
-        unfit = unfit_function(self.read, "text", "position", "names")
-        wrong = (*_opener_mistakes(self.opener, self.first), *((f"read: {unfit}",) if unfit else ()))
-        if wrong:
+        if wrong := (*_opener_mistakes(self.opener, self.first),):
             raise OptionError(tuple(f"Family {self.name!r}: {said}" for said in wrong))
 
 

@@ -11,13 +11,14 @@ from returns.result import Result, Success
 
 from forge import Finished, Halted, Limits, Workflow, run, run_sync, tool
 from forge.connection import Connection, Setup
+from forge.errors import CallbackError
 from forge.interpreters.scripted import Scripted, call, calls
 from forge.testing import assert_answered
 from stages import events
 from stages.effect import Replied, Send, Undelivered
 from stages.events import Event
 from stages.halt import Cancelled
-from stages.message import Message, Tool
+from stages.message import Message, Tool, User
 from stages.state import Compaction
 from tests.flows import Desk, finish
 from tests.heard import heard_by
@@ -235,3 +236,18 @@ def test_what_came_at_the_moment_of_the_cancellation_is_not_thrown_away() -> Non
 def test_a_run_whose_last_call_succeeded_is_finished_cancelled_or_not() -> None:
     result, _ = stopping("finish")
     assert result.unwrap().value == "finish"
+
+
+@pytest.mark.parametrize(
+    ("said", "read"), [("Stop it.", ["Stop it."]), (["Stop", "it."], ["Stop", "it."]), (None, []), (5, []), ([5], [])]
+)
+def test_what_hear_returns_is_read_as_messages_and_no_result_is_lost_with_it(said: object, read: list[str]) -> None:
+    desk = Desk()
+    done = run_sync(desk.workflow, "Go.", backend=Scripted([LOOK, FINISH]), hear=lambda: said)  # type: ignore[arg-type, return-value]  # what people return
+    assert [m.text for m in done.unwrap().state.history if isinstance(m, User)] == ["Go.", *read]
+    assert desk.log[0] == "look a"
+
+
+def test_a_keep_that_is_not_async_is_named() -> None:
+    with pytest.raises(CallbackError, match=r"^keep, .*<lambda>, returned None; it must return Awaitable\. "):
+        run_sync(Desk().workflow, "Go.", backend=Scripted(["a"]), keep=lambda _: None)  # type: ignore[arg-type, return-value]  # wrong on purpose

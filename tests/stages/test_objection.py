@@ -6,24 +6,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.guards import required_steps
 from stages.halt import Cancelled
 from stages.message import Kind, Tool, ToolCall, outcome_of
 from stages.objection import (
     Custom,
-    Guard,
     NudgeKind,
     Objection,
     Stop,
-    Verdict,
     Wrong,
     mistake_of,
-    not_a_guard,
     not_a_verdict,
     with_mistakes,
 )
-from stages.state import COUNTERS, Ledger, State, mistake_count
-from tests.property.machine import RULES
+from stages.state import COUNTERS, Ledger, mistake_count
 
 CALL = ToolCall(id="call_1", name="look", arguments="{}")
 AGAINST = Objection(call=CALL, wrong=Custom(text="No."))
@@ -56,22 +51,6 @@ def test_what_is_no_verdict(given: object, says: str) -> None:
     assert told is not None
     assert says in told
     assert len(told) < 500
-
-
-def test_the_maker_of_a_guard_is_told_apart_from_a_guard() -> None:
-    def made() -> Guard:
-        return required_steps(RULES)
-
-    assert not_a_guard(made) == "made makes a guard; call it, as in made(…)"
-    assert not_a_guard(required_steps(RULES)) is None
-
-
-def test_a_function_that_cannot_be_asked_is_no_guard() -> None:
-    async def slow(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
-        return []
-
-    assert str(not_a_guard(slow)).startswith("slow is async, but ")
-    assert "cannot be called as <lambda>(state, calls)" in str(not_a_guard(lambda calls: []))
 
 
 # --- How objections are counted and named: every kind, once

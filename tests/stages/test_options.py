@@ -68,6 +68,10 @@ RUNNING: list[tuple[dict[str, object], str]] = [
     ({"cancel": True}, "cancel is True; it must be an Event or None"),
     ({"ask": "yes"}, "ask is 'yes'; it must be a function or None"),
     ({"on_event": asyncio.sleep}, "on_event: sleep is async, but it is called without await; define it with `def`"),
+    ({"on_event": lambda: None}, "on_event: <lambda> cannot be called as <lambda>(Stamped): too many positional"),
+    ({"on_message": lambda message, more: None}, "on_message: <lambda> cannot be called as <lambda>(…): missing a"),
+    ({"ask": lambda: None}, "ask: <lambda> cannot be called as <lambda>(Ask): too many positional arguments"),
+    ({"hear": lambda state: ()}, "hear: <lambda> cannot be called as <lambda>(): missing a required argument"),
     ({"journal": 3}, "journal is 3; it must be a string, a PathLike or None"),
     ({"sampling": {"temperature": 0}}, "sampling is {'temperature': 0}; it must be a Sampling or None"),
 ]
@@ -169,8 +173,14 @@ def test_every_way_to_run_names_the_wrong_option(entry: Entry, options: dict[str
             "Policy: a: a terminal tool cannot be a required step",
         ),
         (lambda: enforce(3), "guards[0] is 3; it must be a function"),
-        (lambda: enforce(required_steps), "guards[0]: required_steps makes a guard; call it, as in required_steps(…)"),
-        (lambda: Desk(guards=[repetition]).workflow, "guards[0]: repetition makes a guard; call it, as in repetition("),
+        (
+            lambda: enforce(required_steps),
+            "guards[0]: required_steps makes a function; call it, as in required_steps(…)",
+        ),
+        (
+            lambda: Desk(guards=[repetition]).workflow,
+            "guards[0]: repetition makes a function; call it, as in repetition(",
+        ),
         (lambda: Scripted([3]), "script[0] is 3; it must be a string, a Reply or a Fault"),  # type: ignore[list-item]  # wrong on purpose
         (lambda: run_sync(slow, "Go.", backend=LOCAL), "workflow is <function slow at "),
         (lambda: run_sync(FLOW, "Go.", backend=Scripted), "backend is the class Scripted; write Scripted()"),
@@ -241,6 +251,7 @@ def named(state: object, calls: object, *, strict: bool) -> None: ...
         (Slow(), "Slow is async, but"),
         (one, "one cannot be called as one(state, calls): too many positional arguments"),
         (named, "named cannot be called as named(state, calls): missing a required "),
+        (repetition, "repetition makes a function; call it, as in repetition(…)"),
         (partial(one, None), "partial cannot be called as partial(state, calls): too many"),
     ],
 )

@@ -199,7 +199,7 @@ def test_a_list_that_is_out_of_date_is_asked_for_again() -> None:
 
 def test_a_dead_end_is_a_typed_halt() -> None:
     uses = [Use(tool=name, after=("write",)) for name in ("fail", "finish")]
-    desk = Desk(order=[*uses, Use(tool="write", after=("fail",)), Use(tool="look", at_most=1)])
+    desk = Desk(order=[*uses, Use(tool="write", before=("look",)), Use(tool="look", at_most=1)])
     halt = run_sync(desk.workflow, "Go.", backend=Scripted([call("look", what="a")])).failure().halt
     assert halt == DeadEnd(completed=("look",), pending=())
     assert "Relax the rules in order" in explain(halt)

@@ -286,7 +286,7 @@ def test_options_of_the_wrong_type_are_told_when_a_family_or_a_claim_is_made() -
         OptionError, match=r"Claim: arguments is {'city': 'Rome'}; it must be the JSON text of an object"
     ):
         Claim(name="get_weather", arguments={"city": "Rome"})  # type: ignore[arg-type]  # what people write
-    with pytest.raises(OptionError, match=r"Family 'angle': read: <lambda> cannot be called as .*: too many"):
+    with pytest.raises(OptionError, match=r"Family: read: <lambda> cannot be called as .*: too many"):
         Family(name="angle", first="<", opener="<<", read=lambda text, start: None)  # type: ignore[arg-type, misc]  # wrong on purpose
     with pytest.raises(OptionError, match="Claim: name is None; it must be a string"):
         Claim(name=None, arguments="{}")  # type: ignore[arg-type]  # what a search that found nothing gives
