@@ -23,6 +23,7 @@ from forge.guardrails import (
     reply_of,
 )
 from forge.interpreters.scripted import call, calls
+from stages.confidence.measure import StopRun, WhenUnsure
 from stages.effect import NeedsInput, RawCall, Reply
 from stages.message import Kind, User
 from stages.tool import Prerequisite
@@ -76,8 +77,8 @@ SEQUENCES: dict[str, tuple[dict[str, object], Sequence[object], list[str]]] = {
     "the straight way": ({}, [LOOK, OK, FINISH, OK], ["run look", "model", "run finish", "Completed"]),
     "an answer in words, as a call": (
         {"on_text": "respond"},
-        [LOOK, OK, call("respond", message="Hi."), OK],
-        ["run look", "model", "run respond", "Completed"],
+        [LOOK, OK, call("respond", message="Hi.")],
+        ["run look", "model", "Completed"],
     ),
     "a skipped step": (
         {},
@@ -128,6 +129,25 @@ def follow(guard: Guardrails, events: Sequence[object], *, saved: bool = False) 
 def test_what_to_do_next(name: str, saved: bool) -> None:
     limits, events, expected = SEQUENCES[name]
     assert follow(guarded(**limits), events, saved=saved) == expected
+
+
+def test_forges_own_tools_are_answered_by_forge() -> None:
+    answering = guarded(on_text="respond", required_steps=())
+    answered = answering.check(call("respond", message="Hi."))
+    assert isinstance(answered, Finished)
+    assert answered.value == "Hi."
+    submitting = Guardrails(Workflow("w", tools=[look], result=int))
+    looks = submitting.check(calls(("look", {"what": "a"}), ("submit_result", {"result": 3})))
+    assert said(looks) == "run look"
+    submitted = submitting.record()
+    assert isinstance(submitted, Finished)
+    assert submitted.value == 3
+
+
+def test_an_option_that_cannot_hold_in_another_loop_is_refused() -> None:
+    workflow = Workflow("w", tools=[look], on_text="accept", unsure=WhenUnsure(below=0.5, then=StopRun()))
+    with pytest.raises(DefinitionError, match="unsure: only forge's own loop writes the requests"):
+        Guardrails(workflow)
 
 
 def test_the_servers_own_ids_come_back_in_calls_and_messages() -> None:

@@ -14,7 +14,9 @@ from forge.guardrails.tools import AnyTool, optional_steps, tools_of
 from forge.interpreters.tools import failed_result, succeeded
 from forge.outcome import Finished, Halted
 from forge.runtime.runs import accepted
+from forge.tools.definition import converter
 from forge.workflow.checks import OnText
+from forge.workflow.result_type import RESULT
 from forge.workflow.turn import advanced, judging
 from forge.workflow.workflow import StepOptions, Workflow
 from stages import on, pipeline
@@ -30,10 +32,8 @@ from stages.wire.openai import chat as openai
 
 # Guardrails: forge's rules for your own loop, which calls the model and runs the tools.
 
-_NO_CALCULATION = (
-    "arguments are calculated only in forge's own loop, which gives the model their schemas and runs the tools; leave "
-    "`calculated` out, or use forge.run"
-)
+_OWN_LOOP = "only forge's own loop writes the requests; leave it out, or use forge.run"
+"""Why an option is refused."""
 
 E = TypeVar("E", Send, Execute, Ask)
 
@@ -94,8 +94,13 @@ class Guardrails:
             raise TypeError("pass Guardrails a workflow, or tools and options, not both: a workflow has its own")
         options["optional_steps"] = optional_steps(options.get("optional_steps", ()), tools)
         self._workflow = workflow or Workflow("guardrails", tools=tools_of(tools), on_text=on_text, **options)
-        if calculating := [spec.name for spec in self._workflow.rules.tools if spec.calculated]:
-            raise DefinitionError((f"{', '.join(calculating)}: {_NO_CALCULATION}",))
+        made = self._workflow
+        calculating = [f"tool {spec.name}: calculated: {_OWN_LOOP}" for spec in made.rules.tools if spec.calculated]
+        if problems := (*calculating, *([f"unsure: {_OWN_LOOP}"] if made.unsure else [])):
+            raise DefinitionError(problems)
+        # Forge's own tools, which the caller's loop does not have.
+        added = {"respond": made.on_text == "respond", RESULT: made.result is not None}
+        self._own = {name: made.functions[name] for name, there in added.items() if there}
         # Forge's own pipeline from the reply on, with the caller's loop instead of interpreters.
         self._turn = pipeline(_written, *judging(self._workflow.compiled).values())
         self.reset(message)
@@ -121,7 +126,7 @@ class Guardrails:
                 added = tuple(_renamed(message, ids) for message in state.history[self._now.told :])
                 return CallModel(added=added, nudges=nudges_of(added, state.ledger, self._now.mistakes))
             case Awaiting(effect=Execute(calls=calls), batch=batch):
-                later = [call for call in unanswered_calls(batch) if call not in calls]
+                later = [c for c in unanswered_calls(batch) if c not in calls and c.name not in self._own]
                 return RunCalls(calls=_calls(calls, ids), rest=_calls(later, ids))
             case Awaiting(effect=Ask(call=call, problem=problem)):
                 return AskPerson(call=_calls([call], ids)[0], problem=problem)
@@ -251,8 +256,21 @@ class Guardrails:
             if not isinstance(moved, Success):
                 return Halted(halt=moved.failure(), state=self.state)
             self._now = replace(self._now, state=moved.unwrap())
-            if not isinstance(self.state.phase, Ready):
-                return self.action
+            match self.state.phase:
+                case Ready():
+                    pass
+                case Awaiting(effect=Execute(calls=(call,))) if call.name in self._own:
+                    return self._go(Results(results=(self._answer(call),)))
+                case _:
+                    return self.action
+
+    def _answer(self, call: ToolCall) -> CallResult:
+        """The result of a tool of forge's own."""
+        function = self._own[call.name]
+        try:
+            return succeeded(call.id, function(**converter(function)(call.arguments)))
+        except ValueError as error:
+            return failed_result(call.id, error)
 
 
 _ADVICE: dict[type, str] = {

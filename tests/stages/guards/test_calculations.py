@@ -295,5 +295,5 @@ def test_wrong_definitions_are_refused(options: dict[str, object], says: str) ->
 
 
 def test_a_loop_of_ones_own_is_told_that_it_cannot_have_it() -> None:
-    with pytest.raises(DefinitionError, match="send_invoice: arguments are calculated only in forge's own loop"):
+    with pytest.raises(DefinitionError, match="send_invoice: calculated: only forge's own loop writes"):
         Guardrails(Orders().workflow)
