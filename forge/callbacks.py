@@ -15,7 +15,7 @@ from stages.halt import Halt
 from stages.message import ToolCall
 from stages.objection import Guard, Verdict, not_a_verdict
 from stages.pipeline import Acting, Stage, StageError, as_result, name_of
-from stages.state import State
+from stages.state import Executed, State
 from stages.wire.deltas import Delta, Piece, Retry, watched_deltas
 
 # Callbacks: users' functions that a run calls; if one fails, the error names it and where it was passed.
@@ -61,15 +61,23 @@ def placed_guard(guard: Guard, place: _Place) -> Guard:
 
 
 def placed_stage(stage: Stage, place: _Place) -> Stage:
-    """The stage, raising CallbackError if it raises or returns neither a State nor a Halt."""
+    """The stage, raising CallbackError if it raises, returns neither a State nor a Halt, or drops a result."""
 
     def called(state: State) -> Result[State, Halt]:
         try:
-            return as_result(stage(state), stage)
+            made = as_result(stage(state), stage)
         except StageError as error:
             raise CallbackError(f"{place}: {error}. {ADVICE}", place) from error
         except Exception as error:
             raise failed(stage, place, error) from error
+        after = made.map(lambda new: new.phase).value_or(None)
+        if isinstance(state.phase, Executed) and isinstance(after, Executed):
+            # A call without its result would run again, without end.
+            kept = {result.call_id for result in after.batch.results}
+            if lost := {result.call_id for result in state.phase.batch.results} - kept:
+                sentence = f"dropped the result of {min(lost)}; change a result instead"
+                raise CallbackError(f"{_named(stage, place)} {sentence}. {ADVICE}", place)
+        return made
 
     called.__qualname__ = name_of(stage)
     return called

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from stages.effect import Refused
 from stages.execution import batch_record, edit_accepted, edit_refused
-from stages.halt import Halt
+from stages.halt import Halt, ToolsFailing
 from stages.message import ToolCall, User
 from stages.objection import (
     Guard,
@@ -15,6 +15,7 @@ from stages.objection import (
     Stop,
     Verdict,
     in_forges_words,
+    mistake_of,
     not_a_verdict,
     refusals,
     render,
@@ -23,7 +24,7 @@ from stages.objection import (
 from stages.options import checked
 from stages.pipeline import Stage, name_of, on
 from stages.progress import made
-from stages.rules import OnViolation
+from stages.rules import Limits, OnViolation
 from stages.seen import leaves
 from stages.state import Edited, Ready, State, Vetted
 
@@ -31,16 +32,23 @@ _Keep = Callable[[State, tuple[ToolCall, ...]], tuple[tuple[ToolCall, ...], str]
 """Which of several calls of a reply run now, and a note to the model about the others (`kept_calls`)."""
 
 
+_LIMITS = Limits()
+
+
 @checked
 def enforce(
-    *guards: Guard, on_violation: OnViolation = "block_all", keep: _Keep | None = None, say: Say = in_forges_words
+    *guards: Guard,
+    on_violation: OnViolation = "block_all",
+    keep: _Keep | None = None,
+    say: Say = in_forges_words,
+    limits: Limits = _LIMITS,
 ) -> Stage:
     """Keep the calls of a Vetted state that no guard objects to; if none is left, go to Ready with the corrections.
 
     With `block_all`, one objection refuses the whole batch, but only once: if a call that nothing is wrong with
     returns in another refused batch, it runs, so a model is not sent round in circles. The guards also judge the
     arguments that a person edited, in an Edited state; objections to these are not counted against the model. `say`
-    words the corrections.
+    words the corrections. Halts with `ToolsFailing` if objections that count as tool errors exceed their maximum.
 
     Raises OptionError for a guard that cannot be one, such as the function that makes it, and TypeError for an invalid
     verdict.
@@ -62,6 +70,10 @@ def enforce(
             again = any(made(state.ledger, call).refused for call in calls if call.id not in wrong)
             whole = on_violation == "block_all" and not again
             state = replace(state, ledger=with_mistakes(state.ledger, verdict))
+            failing = [one for one in verdict if one.call and mistake_of(one.wrong).counter == "tool_errors"]
+            if failing and (attempts := state.ledger.tool_errors) > limits.max_tool_errors:
+                last = failing[-1]
+                return ToolsFailing(tool=last.tool, attempts=attempts, error=render(last))
             more = refusals(verdict, calls, partial(say, state), whole=whole)
             gone = {one.call_id for one in more}
             calls, refused = tuple(call for call in calls if call.id not in gone), refused + more

@@ -317,9 +317,10 @@ Guard = Callable[[State, tuple[ToolCall, ...]], Verdict]
 
 def not_a_verdict(given: object, calls: Sequence[ToolCall]) -> str | None:
     """Why this is no verdict on these calls, as a sentence; None if it is."""
+    if isinstance(given, Stop):
+        return None if isinstance(given.halt, Halt) else f"returned {given!r:.200}; write Stop(halt=Stopped(reason=…))"
     if not isinstance(given, list | tuple):
-        wrong = f"returned {given!r:.200}; it must return a list of Objections, empty where there is none, or Stop(…)"
-        return None if isinstance(given, Stop) else wrong
+        return f"returned {given!r:.200}; it must return a list of Objections, empty where there is none, or Stop(…)"
     if not given:
         return None
     ids = {call.id for call in calls}

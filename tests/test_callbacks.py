@@ -13,12 +13,14 @@ from forge.callbacks import Asker
 from forge.errors import CallbackError
 from forge.guardrails import Guardrails
 from forge.interpreters.scripted import Line, Scripted, call
+from stages import on
 from stages.effect import Approved, Ask, Rejected, Settled
 from stages.message import Tool as Result
-from stages.objection import Custom, Objection
+from stages.objection import Custom, Objection, Stop
 from stages.options import OptionError
 from stages.rescue import Claim, Family, Names, Read
 from stages.saved import load, save
+from stages.state import STAGES, Executed, State
 from tests.flows import Desk
 
 LOOK, WRITE, END = call("look", what="a"), call("write", what="a", text="x"), call("finish", result="ok")
@@ -61,6 +63,7 @@ ALLOWS, NOTHING = (lambda *_: ()), (lambda *_: None)
             "guards[0]",
             "Broken, raised KeyError: 'nobody' (test_callbacks.py, line",
         ),
+        ({"guards": [lambda *_: Stop(halt="no")]}, [LOOK], [END], "guards[0]", "write Stop(halt=Stopped(reason=…))"),  # type: ignore[arg-type]  # what people write
         ({"guards": [NOTHING]}, [LOOK], [END], "guards[0]", "returned None; it must return a list of Objections"),
         (
             {"guards": [lambda _, calls: [Objection(call=calls[0], wrong=Custom(text="No.", counter="zzz"))]]},  # type: ignore[arg-type]  # what people write
@@ -97,13 +100,28 @@ def test_one_that_fails_is_told_with_its_place_and_the_run_goes_on_when_it_is_me
     assert error.place == place
     assert str(error).startswith(f"{place}, ")
     assert says in str(error)
-    told = "must return" in says or "objected" in says
+    told = "must return" in says or "objected" in says or "write Stop" in says
     assert isinstance(error.__cause__, NoneType if told else ZeroDivisionError | KeyError | OptionError)
     assert error.state is not None
     saved = load(save(error.state))
     result = asyncio.run(resume(Desk().workflow, saved, backend=Scripted(rest)))
     assert isinstance(result, Success)
     assert result.unwrap().value == "ok"
+
+
+def test_a_stage_that_drops_a_result_is_told_before_the_call_runs_again() -> None:
+    @on(Executed)
+    def emptied(state: State, phase: Executed) -> State:
+        return state.to(replace(phase, batch=replace(phase.batch, results=())))
+
+    desk = Desk(stages=[*[*STAGES][:-1], emptied, "execute"])
+    with pytest.raises(CallbackError, match=r"^stages\[6\], .*emptied, dropped the result of call_000000001") as caught:
+        run_sync(desk.workflow, "Go.", backend=Scripted([LOOK]))
+    assert desk.log == ["look a"]
+    assert caught.value.state
+    again = Desk()
+    assert asyncio.run(resume(again.workflow, caught.value.state, backend=Scripted([END]))).unwrap().value == "ok"
+    assert again.log == ["finish"]
 
 
 def says(what: Callable[[Ask], object]) -> Asker:

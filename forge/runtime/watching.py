@@ -305,6 +305,7 @@ def _hearing(execute: Runner, rules: Rules, hear: Callable[[], Sequence[str]] | 
         if any(call.name in rules.terminal for call in effect.calls):
             return results
         # The calls have run: their results are not lost with it.
-        return replace(results, heard=observation.quietly(said, (), "hear failed", logging.getLogger("forge")))
+        nothing: tuple[str, ...] = ()
+        return replace(results, heard=observation.quietly(said, nothing, "hear failed", logging.getLogger("forge")))
 
     return run

@@ -139,7 +139,9 @@ def _judging(workflow: CompiledWorkflow, targets: Mapping[str, Target]) -> dict[
     return {
         "send": {"send": send(rules)},
         "validate": {"validate": validate(rules, targets, tools=workflow.tools, say=say)},
-        "enforce": {"enforce": enforce(*guards, on_violation=rules.calls.on_violation, keep=keep, say=say)},
+        "enforce": {
+            "enforce": enforce(*guards, on_violation=rules.calls.on_violation, keep=keep, say=say, limits=rules.limits)
+        },
         "execute": {"execute": execute(rules)},
     }
 

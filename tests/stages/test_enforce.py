@@ -3,9 +3,10 @@
 import pytest
 
 from stages import enforce
+from stages.halt import ToolsFailing
 from stages.message import Assistant, Kind, Tool, ToolCall
 from stages.objection import Custom, Guard, Objection, Verdict
-from stages.rules import OnViolation
+from stages.rules import Limits, OnViolation
 from stages.state import State, Vetted
 
 LOOK = ToolCall(id="call_1", name="look", arguments="{}")
@@ -51,3 +52,12 @@ def test_several_objections_to_a_call_are_all_told_and_each_count_grows_once() -
 def test_what_is_no_verdict_is_the_guards_mistake(verdict: Verdict) -> None:
     with pytest.raises(TypeError, match=r"^the guard test_.* (returned|objected)"):
         enforced(lambda _state, _calls: verdict)
+
+
+def test_objections_that_count_as_tool_errors_end_the_run_past_their_maximum() -> None:
+    turn = enforce(against("write", TOO_LATE), limits=Limits(max_tool_errors=1))
+    batch = Vetted(said=Assistant(text="", calls=(WRITE,)))
+    first = turn(State(history=(), phase=batch)).unwrap()
+    assert first.ledger.tool_errors == 1
+    halt = turn(first.to(batch)).failure()
+    assert halt == ToolsFailing(tool="write", attempts=2, error="Too late.")
