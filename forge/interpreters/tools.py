@@ -13,11 +13,13 @@ from typing import Self, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
+from returns.result import Result, Success
 
 from forge.callbacks import Asker
 from forge.errors import ForgeError, ToolFailed, ToolOutcomeUnknown, ToolResolutionError, quantity
 from forge.interpreters.threads import Hear, in_thread, unheard
 from forge.observation import Observed
+from forge.outcome import Finished
 from forge.tools.definition import (
     Caller,
     Convert,
@@ -331,6 +333,11 @@ class Tools:
             value = await (running if limit is None else limit.bound(running, functools.partial(raised, call)))
             if isinstance(value, Paused):
                 return replace(value, call_id=call.id)
+            if isinstance(value, Result):  # of `forge.run`: a run that halted is no success of the tool
+                if not isinstance(value, Success):
+                    raise ToolFailed(str(value.failure()))
+                value = value.unwrap()
+            value = value.value if isinstance(value, Finished) else value
             return succeeded(call.id, value, tool.spec.result_limit, tool=call.name)
         except _Overdue as overdue:
             if isinstance(broken := overdue.__cause__, Exception):

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import pytest
+from returns.result import Result
 
-from forge import Approved, Ask, Calls, Limits, ToolDef, Workflow, run_sync, tool
+from forge import Approved, Ask, Calls, Finished, Halted, Limits, ToolDef, Workflow, run, run_sync, tool
 from forge.errors import DefinitionError, ToolFailed, ToolOutcomeUnknown
 from forge.interpreters.scripted import Line, Scripted, call, calls
 from forge.tools import IdempotencyKey
+from stages.effect import Fault
 from stages.events import Event, ToolProgressed
 from stages.halt import BudgetSpent
 from stages.message import Tool as Answer
@@ -558,3 +560,19 @@ def test_a_write_whose_result_was_compacted_is_not_repeated() -> None:
     state = run_sync(workflow, "Send the report.", backend=model).unwrap().state
     assert sent == ["report"]
     assert state.ledger.compactions
+
+
+def test_a_run_within_a_tool_that_halted_is_no_success_of_the_tool() -> None:
+    inner = Workflow("inner", tools=[], on_text="accept")
+    replies: list[Line] = [Fault(kind="tls", detail="no certificate"), "It is 7."]
+
+    @tool
+    async def delegate(again: bool) -> Result[Finished, Halted]:
+        """Delegate."""
+        return await run(inner, "Go.", backend=Scripted(replies[again : again + 1]))
+
+    workflow = Workflow("outer", tools=[delegate], terminal_tool="delegate")
+    model = Scripted([call("delegate", again=False), call("delegate", again=True)])
+    ended = run_sync(workflow, "Go.", backend=model).unwrap()
+    assert ended.state.history[2].text.startswith("[ToolFailed] no reply from the model: no certificate")
+    assert ended.value == "It is 7."
