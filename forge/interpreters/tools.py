@@ -13,7 +13,7 @@ from typing import Self, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
-from returns.result import Result, Success
+from returns.result import Failure, Success
 
 from forge.callbacks import Asker
 from forge.errors import ForgeError, ToolFailed, ToolOutcomeUnknown, ToolResolutionError, quantity
@@ -333,10 +333,9 @@ class Tools:
             value = await (running if limit is None else limit.bound(running, functools.partial(raised, call)))
             if isinstance(value, Paused):
                 return replace(value, call_id=call.id)
-            if isinstance(value, Result):  # of `forge.run`: a run that halted is no success of the tool
-                if not isinstance(value, Success):
-                    raise ToolFailed(str(value.failure()))
-                value = value.unwrap()
+            if isinstance(value, Failure):  # of a run within: it is no success of the tool
+                return failed_result(call.id, ToolFailed(str(value.failure())), tool.spec.result_limit)
+            value = value.unwrap() if isinstance(value, Success) else value
             value = value.value if isinstance(value, Finished) else value
             return succeeded(call.id, value, tool.spec.result_limit, tool=call.name)
         except _Overdue as overdue:
