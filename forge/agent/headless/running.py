@@ -27,7 +27,7 @@ from forge.agent.headless.limits import (
     not_written,
 )
 from forge.agent.headless.record import Record, record_of
-from forge.agent.headless.task import AgentTask
+from forge.agent.headless.task import AgentTask, contradictions
 from forge.connection import AnyBackend
 from forge.errors import DefinitionError, ForgeError, JournalError, ToolResolutionError
 from forge.interpreters.threads import in_thread, unheard
@@ -134,7 +134,7 @@ def headless_agent(backend: AnyBackend) -> Agent:
 def task_workflow(task: AgentTask, agent: Agent, gates: Gates) -> tuple[Workflow, Bounds]:
     """The workflow, and the limits that its guard enforces. DefinitionError for contradictions."""
     own, limits = agent.workflow, task.limits
-    if problems := tuple(_not_there(task)):
+    if problems := (*contradictions(task),) or (*_not_there(task),):
         raise DefinitionError(problems)
     if gates and own.result is not None:
         raise DefinitionError(("gates: an agent with result=… cannot have any; let it complete the task in words",))

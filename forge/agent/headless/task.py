@@ -8,12 +8,13 @@ from msgspec import Struct
 
 from forge.agent.headless.limits import WRITES, TaskLimits
 from forge.toml_tables import read_toml, refuse_faults
+from stages.options import Options
 
 _LONGEST_PATTERN = 1000
 """Maximum characters of a path pattern: each `**` in it is tried at each folder of a path."""
 
 
-class Gate(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Gate(Options, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A command that must succeed, within `seconds`, before the task is done."""
 
     command: tuple[str, ...]
@@ -38,13 +39,13 @@ def read_task(path: str | Path) -> AgentTask:
     """The task in a TOML file; folder and agent are relative to the file. DefinitionError with all mistakes."""
     file = Path(path)
     task = msgspec.convert(read_toml(file, AgentTask, "task file"), AgentTask)
-    refuse_faults(_contradictions(task), str(file))
+    refuse_faults(contradictions(task), str(file))
     where = file.resolve().parent
     agent = None if task.agent is None else str(where / task.agent)
     return msgspec.structs.replace(task, folder=str(where / task.folder), agent=agent)
 
 
-def _contradictions(task: AgentTask) -> Iterator[str]:
+def contradictions(task: AgentTask) -> Iterator[str]:
     """The contradictions in a task, one sentence each."""
     limits = task.limits
     if not task.task.strip():

@@ -1,17 +1,19 @@
 """A task file: every fault in it is told at once, and nothing begins with one that contradicts itself."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from forge.agent import Agent
-from forge.agent.headless import AgentTask, read_task
+from forge.agent.headless import AgentTask, Gate, TaskLimits, read_task
 from forge.agent.headless.gates import Gates
 from forge.agent.headless.running import task_workflow
 from forge.errors import DefinitionError
 from forge.interpreters.scripted import Scripted
 from forge.tools import tool
 from stages.effect import Price
+from stages.options import OptionError
 
 WHOLE = """
 task = "Mend add."
@@ -160,3 +162,18 @@ def test_gates_need_an_end_in_words(tmp_path: Path) -> None:
     built(tmp_path, gated)
     with pytest.raises(DefinitionError, match="an agent with result=… cannot have any"):
         built(tmp_path, gated, result=AgentTask)
+
+
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [
+        (lambda: AgentTask(task="x", limits=TaskLimits(read_only=True, write=("a",))), "read_only contradicts write"),
+        (lambda: AgentTask(task="x", limits=TaskLimits(write=("../**",))), "is not a pattern of paths in the folder"),
+        (lambda: AgentTask(task="x", gates=(Gate(command=()),)), "number 1. command: it is empty"),
+        (lambda: AgentTask(task="x", gates=(Gate(command="pytest"),)), "Gate: command is 'pytest'; it must be a list"),  # type: ignore[arg-type]  # what people write
+    ],
+)
+def test_a_task_made_in_python_is_held_to_the_same(task: Callable[[], AgentTask], said: str) -> None:
+    agent = Agent("coder", backend=Scripted([]), tools=[deploy])
+    with pytest.raises((DefinitionError, OptionError), match=said):
+        task_workflow(task(), agent, Gates((), ".", 1))
