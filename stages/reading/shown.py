@@ -104,7 +104,7 @@ def user_texts(state: State) -> Iterator[str]:
 
 def with_naming(state: State, names: Names) -> State:
     """The state with a memo of which messages name a tool, the latest too."""
-    search = name_search(names.known)
+    search = name_search([*map(unescape_letters, names.known)])
     key = "\n".join(search.letters + search.signs)
 
     def finds(text: str) -> bool:

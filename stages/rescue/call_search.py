@@ -112,7 +112,7 @@ class _Words(Struct, frozen=True):
     """The words of a call: how often each is in its values, those of its keys, and of its name and the keys of null.
 
     A text without words, `/`, is one itself, and `word` matches it too. `longest` is the longest run of plain letters
-    and digits in its texts, which no escape and no markup changes.
+    and digits in its texts as they were written, which no escape and no markup changes.
     """
 
     values: Counter[str]
@@ -128,7 +128,7 @@ def search(text: str, sought: WantedCall) -> _Attempts:
     wanted = _words_of(sought)
     if wanted.longest not in text.lower():
         return
-    spelt = name_pattern(sought.name, glued=True)
+    spelt = name_pattern(unescape_letters(sought.name), glued=True)
     for part in _parts(text, spelt, sought.reach, wanted.longest):
         for layer in unescape_layers(part):
             for plain in _plain(layer):
@@ -254,7 +254,8 @@ def _words_of(sought: WantedCall) -> _Words:
                 texts.append(unescape_letters(text))
             case other:
                 values.append(str(other))
-    plain = (word for text in texts for word in _PLAIN.findall(text))
+    written = unescape_letters(sought.written)
+    plain = (word for text in texts for word in _PLAIN.findall(text) if word in written or not written)
     signs = [text.strip() for text in texts if not _WORD.search(text)]
     signs = [text for text in signs if 0 < len(text) <= _MOST_SIGNS]
     return _Words(

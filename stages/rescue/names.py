@@ -185,12 +185,13 @@ def spelling(name: str) -> str:
 
 
 def name_pattern(name: str, *, glued: bool = False) -> re.Pattern[str]:
-    """A pattern for the name as a word of its own, in any spelling; it may follow an escaped line break.
+    """A pattern for the name as a word of its own, in any spelling; it may follow an escaped character.
 
     `glued`: also behind a namespace without a dot, and before a number.
     """
     before, after = ("|(?<=functions)|(?<=function)", r"(?:_?\d{1,3})?") if glued else ("", "")
-    return re.compile(rf"(?:(?<![^\W_])|(?<=\\[nrt]){before}){_spelt(name)}{after}(?![^\W_])", re.IGNORECASE)
+    before = rf"(?<![^\W_])|(?<=\\[bfnrt])|(?<=\\u00[0-7][0-9a-f]){before}"
+    return re.compile(rf"(?:{before}){_spelt(name)}{after}(?![^\W_])", re.IGNORECASE)
 
 
 class NameSearch(Struct, frozen=True):
@@ -206,6 +207,8 @@ class NameSearch(Struct, frozen=True):
 
     def finds(self, text: str) -> bool:
         """Whether one of the names is in the text."""
+        if "\\" in text or "&#" in text:  # escapes of what is no letter may stand within a name
+            text = f"{text}\n{_BETWEEN.compiled.sub('', text)}"
         bare = _folded(text)
         if self.begun:
             length = len(next(iter(self.begun)))
@@ -237,4 +240,9 @@ def _folded(text: str) -> str:
 
 def _spelt(name: str) -> str:
     letters = _NOT_A_LETTER.compiled.sub("", name)
-    return r"[\W_]*+".join(map(re.escape, letters)) if letters else re.escape(name)
+    return rf"(?:{_SEPARATOR}|[\W_])*+".join(map(re.escape, letters)) if letters else re.escape(name)
+
+
+_SEPARATOR = r"\\{1,8}(?:[bfnrt]|[ux]?(?:00)?[0-7][0-9a-fA-F])|&(?:amp;){0,3}#[xX]?[0-9a-fA-F]{1,7};?"
+"""An escaped character that is no letter (`unescape_letters`): any may stand between the letters of a name."""
+_BETWEEN = LazyPattern(_SEPARATOR)

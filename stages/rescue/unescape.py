@@ -1,7 +1,9 @@
 """A text without what hides it: escapes in JSON strings and HTML, also several times over; margins of its lines."""
 
 import re
+import sys
 from collections.abc import Iterator
+from unicodedata import normalize
 
 from stages._later import LazyPattern
 
@@ -12,9 +14,10 @@ _ESCAPE = LazyPattern(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _SIGNS = {"n": "\n", "t": "\t", "r": "\r"}
 
 _LETTER = LazyPattern(
-    r"\\{1,8}(?:u00|x|u\{)([3-7][0-9a-fA-F])\}?|&(?:amp;){0,3}#(?:[xX]0{0,4}([3-7][0-9a-fA-F])|0{0,4}(\d{2,3}));?"
+    r"\\{1,8}(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|u\{([0-9a-fA-F]{1,6})\})"
+    r"|&(?:amp;){0,3}#(?:[xX]([0-9a-fA-F]{1,7})|(\d{1,7}));?"
 )
-_UNSEEN = LazyPattern("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
+_UNSEEN = LazyPattern("[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufe00-\ufe0f\ufeff]")
 LOOK_ALIKES = str.maketrans(
     "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u0501\u04bb\u03bf\u03b1\u03bd\u0391\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0425\u0410",
     "aeopcyxijsdhoavABEKMHOPCTXA",
@@ -24,19 +27,21 @@ _MARGIN = LazyPattern(r"^[ \t]{0,12}(?:\d{1,6}[ \t]{0,4}[\t\u2192|:.)]|[>#*+|;%-
 
 
 def unescape_letters(text: str) -> str:
-    """The text with letters and digits for their escapes and look-alikes, and without characters of no width.
+    """The text with characters for their escapes and look-alikes, and without characters of no width.
 
-    Letters and digits have no meaning in any grammar, so they are only escaped to hide a word.
+    ASCII punctuation stays escaped: it may have a meaning in a grammar. Anything else is only escaped to hide a word,
+    or because an encoder writes ASCII alone.
     """
     if "\\" in text or "&" in text:
-        text = _LETTER.compiled.sub(_letter, text)
-    return text if text.isascii() else _UNSEEN.compiled.sub("", text).translate(LOOK_ALIKES)
+        text = _sound(_LETTER.compiled.sub(_letter, text))
+    return text if text.isascii() else normalize("NFKD", _UNSEEN.compiled.sub("", text)).translate(LOOK_ALIKES)
 
 
 def _letter(escape: re.Match[str]) -> str:
-    code = int(escape[1] or escape[2], 16) if escape[1] or escape[2] else int(escape[3])
-    letter = chr(code)
-    return letter if letter.isascii() and letter.isalnum() else escape[0]
+    *others, decimal = escape.groups()
+    code = int(decimal) if decimal else int("".join(filter(None, others)), 16)
+    letter = chr(code) if code <= sys.maxunicode else escape[0]
+    return letter if letter.isalnum() or not letter.isascii() else escape[0]
 
 
 def without_margin(text: str) -> str | None:

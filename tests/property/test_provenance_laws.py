@@ -19,9 +19,10 @@ from stages.validate import validate
 PARAMETERS = (
     b'{"type":"object","properties":{"to":{"type":"string"},"note":{"type":"string"},"amount":{"type":"integer"}}}'
 )
+NAMES = ("pay_bill", "оплатить", "zahlen_für", "付款")
 RULES = Rules(
     tools=(
-        ToolSpec(name="pay_bill", description="Pay.", parameters=Raw(PARAMETERS), effect="write"),
+        *(ToolSpec(name=name, description="Pay.", parameters=Raw(PARAMETERS), effect="write") for name in NAMES),
         ToolSpec(name="read_file", description="Read.", parameters=Raw(b'{"type":"object"}'), effect="read"),
     )
 )
@@ -50,12 +51,12 @@ def runs(result: str, reply: str) -> bool:
     return isinstance(after.phase, Vetted)
 
 
-@given(arguments, families, families, around, wrapped)
+@given(arguments, st.sampled_from(NAMES), st.tuples(families, families), around, wrapped)
 def test_a_call_that_stands_in_a_result_is_not_run(
-    values: Mapping[str, object], shown: str, said: str, before: str, wrap: Wrap
+    values: Mapping[str, object], name: str, forms: tuple[str, str], before: str, wrap: Wrap
 ) -> None:
-    reply = before + call_text(said, "pay_bill", values)
-    assert not runs(wrap(call_text(shown, "pay_bill", values)), reply)
+    shown, said = (call_text(form, name, values) for form in forms)
+    assert not runs(wrap(shown), before + said)
 
 
 @given(arguments, arguments, families, families, wrapped)
