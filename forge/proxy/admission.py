@@ -5,10 +5,7 @@ without content (the begin or end of a block) are shown with the next event, so 
 """
 
 import re
-from typing import Self
-
-from msgspec import Struct
-from msgspec.structs import replace
+from collections.abc import Iterable
 
 from forge.proxy.upstream import Heard
 from stages.rescue.holding import Holding
@@ -21,53 +18,54 @@ _PING = re.compile(rb"event: ?ping\b")
 """The keep-alive event of Anthropic's API."""
 
 
-class Admission(Struct, frozen=True):
-    """The state of admitting a reply. Without `holding`, nothing is held; `silent`: all text is held."""
+class Admission:
+    """Admits a reply's events. Without `holding`, nothing is held; `silent`: all text is held."""
 
-    holding: Holding | None
-    silent: bool = False
-    held: tuple[Heard, ...] = ()
-    free: int = 0
-    """Characters of the held text that may be shown."""
-    begun: bool = False
-    closed: bool = False
-    """Whether a call has begun or the reply has ended: everything that follows is held."""
+    def __init__(self, holding: Holding | None, *, silent: bool = False) -> None:
+        self._holding, self._silent = holding, silent
+        self.held: list[Heard] = []
+        """The events that were not shown."""
+        self._free = 0
+        """Characters of the held text that may be shown."""
+        self._begun = self._closed = False
+        """`_closed`: a call has begun or the reply has ended, so everything that follows is held."""
 
-    def advance(self, heard: Heard) -> tuple[Self, tuple[Heard, ...]]:
-        """The state after the next event, and the events that may be shown now."""
-        if self.holding is None:
-            return self, (heard,)
-        if not heard.pieces and _COMMENTS.fullmatch(heard.raw):
-            return self, (heard,)
-        held = (*self.held, heard)
-        ends = any(isinstance(piece, Ended) for piece in heard.pieces)
-        if self.closed or ends or any(isinstance(piece, CallStarted | CallDelta) for piece in heard.pieces):
-            return replace(self, held=held, closed=True), ()
-        if not self.held and not heard.pieces and (not self.begun or _PING.match(heard.raw)):
-            return replace(self, begun=True), (heard,)
-        if not heard.pieces:
-            return replace(self, held=held, begun=True), ()
-        text = _text(heard)
-        holding, free = self.holding.advance(text) if text and not self.silent else (self.holding, 0)
-        return replace(self, holding=holding, held=held, free=self.free + free, begun=True).split()
+    def advance(self, heard: Heard) -> list[Heard]:
+        """The events that may be shown now that this one has arrived."""
+        if self._holding is None or (not heard.pieces and _COMMENTS.fullmatch(heard.raw)):
+            return [heard]
+        begins, self._begun = not self._begun, True
+        self._closed = self._closed or any(isinstance(piece, CallStarted | CallDelta | Ended) for piece in heard.pieces)
+        if not (self._closed or self.held or heard.pieces) and (begins or _PING.match(heard.raw)):
+            return [heard]
+        self.held.append(heard)
+        if self._closed or not heard.pieces:
+            return []
+        if (text := _text(heard)) and not self._silent:
+            self._holding, free = self._holding.advance(text)
+            self._free += free
+        return self._split()
 
-    def split(self) -> tuple[Self, tuple[Heard, ...]]:
-        """The state with what is still held, and the events that may be shown."""
+    def _split(self) -> list[Heard]:
+        """Remove the events that may be shown from those that are held."""
         shown = spent = used = 0
         for number, heard in enumerate(self.held, start=1):
             used += len(_text(heard))
-            if used > self.free:
+            if used > self._free:
                 break
             if heard.pieces:
                 shown, spent = number, used
-        return replace(self, held=self.held[shown:], free=self.free - spent), self.held[:shown]
+        self._free -= spent
+        free = self.held[:shown]
+        del self.held[:shown]
+        return free
 
 
 def _text(heard: Heard) -> str:
     return "".join(piece.text for piece in heard.pieces if isinstance(piece, TextDelta))
 
 
-def shown_text(shown: tuple[Heard, ...]) -> str:
+def shown_text(shown: Iterable[Heard]) -> str:
     """The text of these events."""
     return "".join(map(_text, shown))
 

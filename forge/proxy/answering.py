@@ -137,7 +137,7 @@ class StreamedAnswer:
         self.text = ""
         """The part of the answer that the client has seen."""
         self._thought = self._first = False
-        self._held: tuple[Heard, ...] = ()
+        self._held: list[Heard] = []
         """The events of the last reply that were not shown. `_first`: that reply is the first one."""
         # The backend's own events, to the end.
         self._as_it_is = exchange.same and exchange.unmodelled
@@ -171,7 +171,7 @@ class StreamedAnswer:
                 pieces += heard.pieces
                 if not first:
                     continue
-                admission, shown = admission.advance(heard)
+                shown = admission.advance(heard)
                 await self._show(shown)
                 if judged and shown:
                     self.text += shown_text(shown)

@@ -1,5 +1,7 @@
 """What is shown of a streamed text, for any text cut anywhere: its beginning, and nothing of a call that is read."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +12,7 @@ from stages import rescue
 from stages.rescue.holding import WINDOW, Holding
 from stages.rescue.markers import openers
 from stages.rescue.names import name_search
-from stages.wire.deltas import CallStarted, Ended, ReasoningDelta, TextDelta
+from stages.wire.deltas import CallDelta, CallStarted, Ended, ReasoningDelta, TextDelta
 
 NAMES = ("look", "send_mail")
 HOLDING = Holding(openers(rescue.FAMILIES).anywhere, name_search(NAMES))
@@ -91,7 +93,26 @@ def test_events_are_admitted_in_order_and_none_is_lost(kinds: list[tuple[TextDel
     events = [Heard(b"data: %d" % number, pieces) for number, pieces in enumerate(kinds)]
     admission, out = Admission(HOLDING), list[Heard]()
     for event in events:
-        admission, more = admission.advance(event)
-        out += more
+        out += admission.advance(event)
     assert [*out, *admission.held] == events
     assert not any(isinstance(piece, CallStarted | Ended) for event in out for piece in event.pieces)
+
+
+HELD = (TextDelta(text="a"), CallDelta(index=0, arguments="a"))
+
+
+@pytest.mark.parametrize("piece", HELD, ids=["text", "call"])
+def test_the_cost_of_held_events_grows_with_their_number(piece: TextDelta | CallDelta) -> None:
+    """Ten times as many: copying what is held at each would take a hundred times as long."""
+
+    def least(count: int) -> float:
+        def taken() -> float:
+            admission, began = Admission(HOLDING), time.process_time()
+            admission.advance(Heard(b"data: 0", (TextDelta(text=CALLS[0]),)))
+            for _ in range(count):
+                admission.advance(Heard(b"data: 1", (piece,)))
+            return time.process_time() - began
+
+        return min(taken(), taken())
+
+    assert least(10_000) <= 30 * least(1_000) + 0.05
