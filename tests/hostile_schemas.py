@@ -79,30 +79,6 @@ def _chains() -> Named:
         for i in range(400)
     }
     yield "400 definitions of one another", _of({"$ref": "#/$defs/d0"}, crossed), {"a": {"p1": {"p2": 5}}}
-    doubled: Part = {f"d{i}": {"allOf": [{"$ref": f"#/$defs/d{i + 1}"}] * 2} for i in range(30)}
-    yield (
-        "unevaluated around 30 times allOf",
-        _of({"$ref": "#/$defs/d0", "unevaluatedProperties": False}, {**doubled, "d30": {"required": ["x"]}}),
-        {"a": {"x": "q"}},
-    )
-    nested: Json = {"type": "integer"}
-    for _ in range(20):
-        nested = {"allOf": [nested], "unevaluatedProperties": False, "unevaluatedItems": False}
-    yield "unevaluated within itself", _of(nested), {"a": {"x": 1}}
-    below: dict[str, Callable[[Json], Part]] = {
-        "contains": lambda part: {"contains": part, "unevaluatedItems": False},
-        "contains in allOf": lambda part: {"allOf": [{"contains": part}], "unevaluatedItems": False},
-        "items in anyOf": lambda part: {"anyOf": [{"items": part}], "unevaluatedItems": False},
-        "anyOf": lambda part: {"anyOf": [{"properties": {"x": part}}], "unevaluatedProperties": False},
-        "if": lambda part: {"if": {"properties": {"x": part}}, "then": True, "unevaluatedProperties": False},
-        "oneOf": lambda part: {"oneOf": [{"additionalProperties": part}], "unevaluatedProperties": False},
-    }
-    for name, around in below.items():
-        inner: Json = {"type": "integer"}
-        value = 1
-        for _ in range(15):
-            inner, value = around(inner), [value] if "unevaluatedItems" in around(True) else {"x": value}
-        yield f"unevaluated below {name}, 15 deep", _of(inner), {"a": value}
 
 
 def _nest(depth: int, end: Json, **beside: Json) -> Json:
@@ -137,25 +113,10 @@ def _recursive() -> Named:
     }
     for name, rules in of_itself.items():
         yield f"{name} of itself", {"type": ["object", "integer"], **rules}, _nest(58, "x")
-    dynamic: Part = {
-        "anyOf": [
-            {"properties": {"c": {"$dynamicRef": "#n"}}},
-            {"properties": {"c": {"$dynamicRef": "#n"}, "d": {"type": "integer"}}},
-        ]
-    }
-    yield "$dynamicRef", {"$dynamicAnchor": "n", "type": ["object", "integer"], **dynamic}, _nest(58, "x", d="x")
-    old: Part = {
-        "anyOf": [
-            {"properties": {"c": {"$recursiveRef": "#"}}},
-            {"properties": {"c": {"$recursiveRef": "#"}, "d": {"type": "integer"}}},
-        ]
-    }
-    draft = "https://json-schema.org/draft/2019-09/schema"
-    yield (
-        "$recursiveRef",
-        {"$schema": draft, "$recursiveAnchor": True, "type": ["object", "integer"], **old},
-        _nest(58, "x", d="x"),
-    )
+    for reference in ("$dynamicRef", "$recursiveRef"):
+        again: Part = {"c": {reference: "#"}}
+        kinds = [{"properties": again}, {"properties": {**again, "d": {"type": "integer"}}}]
+        yield reference, {"type": ["object", "integer"], "anyOf": kinds}, _nest(58, "x", d="x")
     meta: Json = [{"$ref": "https://json-schema.org/draft/2020-12/schema"}] * 2
     nots: Json = {"type": "nothing"}
     for _ in range(50):

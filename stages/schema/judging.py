@@ -13,7 +13,7 @@ from weakref import ref
 import msgspec
 from msgspec import Raw, Struct
 
-from stages.decoding import decode
+from stages.decoding import decode, nested
 from stages.schema.canonical_json import canonical_value
 from stages.schema.value import (
     MAX_BYTES,
@@ -25,7 +25,6 @@ from stages.schema.value import (
     is_pointer,
     members_of,
     shown_value,
-    too_deep,
 )
 
 if TYPE_CHECKING:
@@ -38,13 +37,10 @@ _SAME_VALUE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else",
 """Keywords whose parts apply to the value itself."""
 
 _INNER = frozenset(
-    {"properties", "patternProperties", "additionalProperties", "unevaluatedProperties", "propertyNames"}
-    | {"items", "prefixItems", "additionalItems", "unevaluatedItems", "contains"}
+    {"properties", "patternProperties", "additionalProperties", "propertyNames"}
+    | {"items", "prefixItems", "additionalItems", "contains"}
 )
 """Keywords whose parts apply to members, their names, and items."""
-
-_UNEVALUATED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
-"""Keywords that depend on the verdicts of the keywords beside them."""
 
 _DEFINITIONS = frozenset({"$defs", "definitions"})
 
@@ -209,30 +205,10 @@ def engine(*, around: bool, size: int = _LARGEST) -> "RegexOptions | FancyRegexO
 MOST_VISITS = 1_000
 """Counting stops here."""
 
-_MOST_NAMED = 100
-"""Maximum number of parts with names of their own, because each reference is looked up in all of them."""
-
-_REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
-
 
 def visits(root: dict[str, Json]) -> int:
     """An upper bound for the parts that apply to one value; `MOST_VISITS` if it is that high or there is none."""
-    named = [
-        part for part in objects_in(root) if part.keys() & {"$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"}
-    ]
     counts: dict[int, int] = {}
-    if len(named) > _MOST_NAMED:
-        return MOST_VISITS
-
-    def targets(reference: Json) -> list[Json]:
-        """The parts that a reference may mean; none for a published schema, which the validator includes."""
-        document, _, fragment = str(reference).partition("#")
-        if fragment and not fragment.startswith("/"):
-            return [*named]
-        found = [at_pointer(one, f"#{fragment}") for one in ([] if document else [root]) + named]
-        known = not document or any(str(part.get("$id")).endswith(document.rpartition("/")[2]) for part in named)
-        # A published schema may refer back to a name in this one.
-        return [part for part in found if part is not None] if known or not named else [root]
 
     def count(part: Json, depth: int) -> int:
         if not isinstance(part, dict):
@@ -246,10 +222,8 @@ def visits(root: dict[str, Json]) -> int:
                 within_it = [count(one, depth + 1) for one in _parts_of(part, keyword)]
                 # A member has one name and an item one index, so only one of these parts applies.
                 below += max(within_it, default=0) if keyword in ("properties", "prefixItems") else sum(within_it)
-            for keyword in part.keys() & _REFERENCES:
-                below += sum(count(one, depth + 1) for one in targets(part[keyword]))
-            # For an "unevaluated" keyword, the validator checks the parts beside it again.
-            below *= 3 if part.keys() & _UNEVALUATED else 1
+            if is_pointer(reference := part.get("$ref")):
+                below += count(at_pointer(root, reference), depth + 1)
             counts[id(part)] = min(MOST_VISITS, 1 + below)
         return counts[id(part)]
 
@@ -261,8 +235,11 @@ def visits(root: dict[str, Json]) -> int:
 _MOST_WORK = 10_000_000
 """Maximum units of a check by the validator alone; for a unit, see the patterns above."""
 
-_UNFOLLOWED = frozenset({"$dynamicRef", "$recursiveRef", "$anchor"})
-"""Keywords of references that only the validator can follow."""
+_UNFOLLOWED = frozenset({"unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$recursiveRef"})
+"""Keywords that take the validator exponential time; hardly any tool has one."""
+
+_IDENTIFIERS = frozenset({"$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"})
+"""What references other than JSON pointers refer to."""
 
 
 class SchemaError(ValueError):
@@ -272,14 +249,13 @@ class SchemaError(ValueError):
 class Compiled(Struct, frozen=True, kw_only=True):
     """A schema with its validator, `whole`, which is not to be asked if `rate` is None.
 
-    `draft` is the dialect that it names; `documents`: parts of it are documents of their own (`$id`). `searches` has
-    the costs of its patterns. `unchecked` names the parts that cost too much to check, so any value fits there. `rate`
-    is the maximum work of the validator for each character of arguments, in units; None if it has no bound.
+    `draft` is the dialect that it names. `searches` has the costs of its patterns. `unchecked` names the parts that
+    cost too much to check, so any value fits there. `rate` is the maximum work of the validator for each character of
+    arguments, in units; None if it has no bound.
     """
 
     root: Json
     draft: str
-    documents: bool
     whole: "Validator"
     searches: Mapping[str, Search]
     unchecked: tuple[str, ...]
@@ -297,43 +273,22 @@ def compiled(parameters: bytes | Raw) -> Compiled:
     if size > MAX_BYTES:
         unchecked.append(f"all (it has {size} bytes, at most {MAX_BYTES} are read)")
     known = searches(schema)
-    root = _affordable(known, unchecked, (), schema)
+    root = _checkable(known, unchecked, (), schema)
+    if any(part.keys() & _UNFOLLOWED for part in objects_in(root)):
+        # In a place that the walk above does not know, but to which a pointer may lead.
+        unchecked, root = ["all"], {}
     ways = visits(root)
-    if ways >= MOST_VISITS and any(part.keys() & _UNFOLLOWED for part in objects_in(root)):
-        unchecked.append("references that are not pointers")
     kept = {pattern: search for pattern, search in known.items() if search}
     around = any(search.around for search in kept.values())
     bounded = not around and ways < MOST_VISITS
     return Compiled(
         root=root,
         draft=str(root.get("$schema", "")),
-        documents=any(isinstance(part.get("$id"), str) for part in objects_in(root) if part is not root),
-        whole=_validator(root if bounded else _without_unevaluated(root), around=around),
+        whole=_validator(root, around=around),
         searches=kept,
         unchecked=tuple(unchecked),
         rate=3 * (ways + _compared(root)) + sum(search.rate for search in kept.values()) if bounded else None,
     )
-
-
-def _without_unevaluated(schema: dict[str, Json]) -> dict[str, Json]:
-    """The schema with its "unevaluated" keywords where the validator only reads them.
-
-    It copies all that they see, following references, which takes exponential time if each part refers to two.
-    """
-
-    def inner(value: Json) -> Json:
-        match value:
-            case dict():
-                return _without_unevaluated(value)
-            case list():
-                return [inner(one) for one in value]
-            case _:
-                return value
-
-    left = {keyword: inner(rule) for keyword, rule in schema.items()}
-    # Under their names there may be something else, such as the members that one of that name depends on.
-    moved = [left.pop(keyword) for keyword in _UNEVALUATED if isinstance(left.get(keyword), bool | dict)]
-    return {**left, "contentSchema": {"allOf": moved}} if moved else left
 
 
 def _compared(root: dict[str, Json]) -> int:
@@ -342,29 +297,29 @@ def _compared(root: dict[str, Json]) -> int:
     return sum(isinstance(option, list | dict) for options in listed for option in options)
 
 
-def _affordable(
+def _checkable(
     known: Mapping[str, Search | None], unchecked: list[str], path: SchemaPath, part: dict[str, Json]
 ) -> dict[str, Json]:
-    """The part without patterns that cost too much, which are added to `unchecked`."""
+    """The part without the rules that cost too much to check, which are added to `unchecked`."""
 
     def inner(within: SchemaPath, one: Json) -> Json:
-        return _affordable(known, unchecked, (*path, *within), one) if isinstance(one, dict) else one
+        return _checkable(known, unchecked, (*path, *within), one) if isinstance(one, dict) else one
 
-    left = _with_parts(part, inner)
-    pattern, named = part.get("pattern"), part.get("patternProperties")
+    reference, pattern, named = part.get("$ref"), part.get("pattern"), part.get("patternProperties")
+    gone = part.keys() & _UNFOLLOWED
+    if isinstance(reference, str) and reference.startswith("#") and not is_pointer(reference):
+        gone.add("$ref")
     if isinstance(pattern, str) and known.get(pattern, _UNKNOWN) is None:
-        unchecked.append(f"the pattern at {dotted(path)}")
-        del left["pattern"]
+        gone.add("pattern")
     if isinstance(named, dict) and any(
         (search := known.get(name, _UNKNOWN)) is None or search.around for name in named
     ):
-        unchecked.append(f"{dotted((*path, 'patternProperties'))}")
-        left = {keyword: rule for keyword, rule in left.items() if keyword not in _OF_OTHER_MEMBERS}
-    return left
+        gone |= {"patternProperties", "additionalProperties"}
+    unchecked += [dotted((*path, keyword)) for keyword in part if keyword in gone]
+    return _with_parts({k: rule for k, rule in part.items() if k not in gone | _IDENTIFIERS}, inner)
 
 
 _UNKNOWN = Search(0, around=False)
-_OF_OTHER_MEMBERS = frozenset({"patternProperties", "additionalProperties", "unevaluatedProperties"})
 
 _any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
 
@@ -376,7 +331,7 @@ def _read(parameters: bytes | Raw) -> dict[str, Json]:
         raise SchemaError(f"the schema is not JSON: {error}") from error
     if not isinstance(schema, dict):
         raise SchemaError(f"the schema is {shown_value(schema)}; write a JSON object")
-    if too_deep(schema):
+    if nested(bytes(parameters), MAX_DEPTH):
         raise SchemaError(f"the schema is nested deeper than {MAX_DEPTH} levels")
     types = schema.get("type", "object")
     if types != "object" and not (isinstance(types, list) and "object" in types):
@@ -412,9 +367,6 @@ _DEEPEST = 150
 _MOST_QUESTIONS = 400_000
 """Maximum number of questions in one check: about two seconds, and 100 MB for the answers."""
 
-_INLINED, _JUDGED_LEVELS = 100, 100
-"""Maximum number of copied references, and maximum depth (`_alone`)."""
-
 _MOST_SEARCHED = 10_000_000
 """Maximum units for all patterns in one check."""
 
@@ -427,16 +379,7 @@ _ALONE = "forge:alone"
 _ASKED = {"pattern": _PATTERN, "enum": _ENUM}
 """The keywords that two of them replace."""
 
-_EVALUATING: dict[str, dict[str, Json]] = {
-    "unevaluatedProperties": {"additionalProperties": {}},
-    "unevaluatedItems": {"items": {}},
-}
-"""Parts that any value fits, and that evaluate all that a part with the keyword evaluates."""
-
-_ANY: dict[str, Json] = {"additionalProperties": {}, "items": {}}
-"""A part that any value fits, with all of it evaluated."""
-
-_LEFT_OUT = _DEFINITIONS | {_PART, _PATTERN, _ENUM, "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"}
+_LEFT_OUT = _DEFINITIONS | _UNFOLLOWED | _IDENTIFIERS | {_PART, _PATTERN, _ENUM}
 
 
 class _Unfit(Exception):  # noqa: N818 - a verdict: a keyword of ours raises it for a value that does not fit
@@ -454,7 +397,6 @@ class Judge:
         self.exhausted = False
         self._questions = min(1_000 + 4 * size, _MOST_QUESTIONS)
         self._searched = _MOST_SEARCHED
-        self._inlined = _INLINED
         self._waiting = 0
         self._asking = False
         self._asked: list[Json] = []
@@ -601,60 +543,21 @@ class Judge:
 
         return {_PART: Part, _PATTERN: Pattern, _ENUM: Enum}
 
-    def _alone(self, part: dict[str, Json], level: int = 0, beside: frozenset[str] = frozenset()) -> dict[str, Json]:
-        """The part by itself, with keywords of ours for its references, patterns and enums.
-
-        `beside` are the "unevaluated" keywords around it about the same value, which must see what it evaluates. So
-        references in it are replaced by copies. The validator checks the parts beside such a keyword several times,
-        which takes exponential time if they contain such keywords, too. So these are asked about: a part with such a
-        keyword evaluates all if it fits, and a part about members or items evaluates nothing that matters here.
-        """
-        if level > _JUDGED_LEVELS:
-            return {**self._question(part), **_ANY}
+    def _alone(self, part: dict[str, Json]) -> dict[str, Json]:
+        """The part by itself, with keywords of ours for its references, patterns and enums."""
         left = {keyword: rule for keyword, rule in part.items() if keyword not in _LEFT_OUT}
         if self._overriding and "$ref" in part:
             left = {"$ref": part["$ref"]}
-        further: list[Json] = []
-        own = _UNEVALUATED & left.keys()
-        if beside and own >= beside:
-            return {**self._question(part), **_ANY}
-        if beside and own:
-            further = [self._question(part), *(_EVALUATING[keyword] for keyword in own)]
-            left = {keyword: rule for keyword, rule in left.items() if keyword not in own}
-        around = beside - own or own
-
-        def inner(within: SchemaPath, one: Json) -> Json:
-            if not isinstance(one, dict):
-                return one
-            if within[0] in _SAME_VALUE:
-                return self._alone(one, level + 1, around)
-            costly = around and any(part.keys() & _UNEVALUATED for part in objects_in(one))
-            return self._question(one) if costly else self._alone(one, level + 1)
-
-        left = _with_parts(left, inner)
+        left = _with_parts(left, lambda _, one: self._alone(one) if isinstance(one, dict) else one)
         for keyword, ours in _ASKED.items():
             if keyword in left:
                 left[ours] = left.pop(keyword)
                 self._asking = True
-        further += [
-            self._referred(rule, level, around) if keyword == "$ref" else _ANY
-            for keyword in ("$ref", "$dynamicRef", "$recursiveRef")
-            if (rule := left.pop(keyword, None)) is not None
-        ]
-        conjuncts = left.get("allOf")
-        return {**left, "allOf": [*(conjuncts if isinstance(conjuncts, list) else []), *further]} if further else left
-
-    def _referred(self, reference: Json, level: int, beside: frozenset[str]) -> Json:
-        """The part in place of the reference: a keyword of ours, a copy, or one that any value fits."""
-        if self.schema.documents or not is_pointer(reference):
-            return _ANY
-        target = at_pointer(self.schema.root, reference)
-        if not beside or not isinstance(target, dict):
-            return self._question(target)
-        if not self._inlined:
-            return {**self._question(target), **_ANY}
-        self._inlined -= 1
-        return self._alone(target, level + 1, beside)
+        if is_pointer(reference := left.pop("$ref", None)):
+            conjuncts = left.get("allOf")
+            asked = self._question(at_pointer(self.schema.root, reference))
+            left["allOf"] = [*(conjuncts if isinstance(conjuncts, list) else []), asked]
+        return left
 
     def _question(self, part: Json) -> dict[str, Json]:
         """A keyword of ours that asks whether the value fits that part."""

@@ -254,8 +254,6 @@ def _any_parts(draw: st.DrawFn, later: int, levels: int) -> Part:
         "prefixItems": st.lists(other, min_size=1, max_size=2).map(list),
         "contains": other,
         "minContains": st.integers(0, 2),
-        "unevaluatedProperties": other,
-        "unevaluatedItems": other,
         "$ref": _references(later),
     }
     chosen = draw(st.lists(st.sampled_from([*rules]), max_size=4, unique=True))

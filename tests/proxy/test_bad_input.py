@@ -334,4 +334,4 @@ async def test_a_hostile_schema_stops_no_other_client(caplog: pytest.LogCaptureF
             assert json.loads(call["function"]["arguments"]) == {"a": 4, "sku": "7"}
     (told,) = [one.getMessage() for one in caplog.records if "costs too much" in one.getMessage()]
     assert told.startswith("the tool look: ")
-    assert told.endswith("any value fits there: the pattern at properties.sku")
+    assert told.endswith("any value fits there: properties.sku.pattern")
