@@ -20,9 +20,7 @@ from stages.schema.value import (
     members_of,
     names_in,
     pairs_lost,
-    shallow,
     shown_value,
-    too_deep,
     types_of,
 )
 
@@ -72,8 +70,8 @@ def _compiles(schema: bytes | Raw) -> bool:
 
 def _object_in(text: bytes | Raw) -> Mapping[str, Json]:
     """The JSON object in the text; an empty one for any other value, or if it is nested too deeply."""
-    value = decode_or(_any, bytes(text), {})
-    return value if isinstance(value, dict) and not too_deep(value) else {}
+    value = {} if nested(bytes(text), MAX_DEPTH) else decode_or(_any, bytes(text), {})
+    return value if isinstance(value, dict) else {}
 
 
 def _encoded(keywords: Mapping[str, Json], properties: Mapping[str, Json] | None = None) -> Raw:
@@ -405,24 +403,19 @@ def _decoded(text: str) -> Json | Problem:
     if len(text) > _LONGEST:
         found = f"{len(text)} characters"
         return Problem(path="", rule="size", expected=f"at most {_LONGEST} characters of arguments", found=found)
+    if nested(text, MAX_DEPTH):
+        expected = f"at most {MAX_DEPTH} levels of nesting"
+        return Problem(path="", rule="depth", expected=expected, found=cut_text(text))
     try:
         value = decode(_any, text)
     except msgspec.DecodeError as error:
-        if nested(text):
-            return _deep(text)
         expected = f"one JSON object with the arguments, {{}} for none ({error})"
         # A lone surrogate cannot be encoded, so no later text that quotes it could be sent.
         found = sound(cut_text(text))
         return Problem(path="", rule="json", expected=expected, found=found or "nothing")
-    if not shallow(text) and too_deep(value):
-        return _deep(text)
     if pairs_lost(text, value):
         return Problem(path="", rule="unique", expected="each argument only once", found=cut_text(text))
     return value
-
-
-def _deep(text: str) -> Problem:
-    return Problem(path="", rule="depth", expected=f"at most {MAX_DEPTH} levels of nesting", found=cut_text(text))
 
 
 def _too_much(text: str) -> Problem:

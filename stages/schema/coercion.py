@@ -9,11 +9,11 @@ from types import MappingProxyType
 import msgspec
 
 from stages._later import LazyPattern
-from stages.decoding import decode, decode_or
+from stages.decoding import decode, decode_or, nested
 from stages.repair.damaged_json import FoundJson
 from stages.repair.json_text import json_at
 from stages.schema.judging import Fuel, Judge, Path, Place
-from stages.schema.value import Json, dotted, json_type, kinds, members_of, names_in, pairs_lost, too_deep, types_of
+from stages.schema.value import MAX_DEPTH, Json, dotted, json_type, kinds, members_of, names_in, pairs_lost, types_of
 
 # Lossless coercions of a single value to the type that a part of a schema requires.
 
@@ -125,7 +125,7 @@ def _spelt(text: str) -> Json:
         repaired = _repaired_text(text)
         return _spelt(repaired) if repaired else text
     if isinstance(value, list | dict):
-        return text if too_deep(value) or pairs_lost(text, value) else value
+        return text if nested(text, MAX_DEPTH) or pairs_lost(text, value) else value
     if isinstance(value, str):
         # A number in quotation marks, as models write it in XML.
         return value if value == text else _number(value, text)

@@ -103,31 +103,6 @@ def at_pointer(root: Json, pointer: str) -> Json:
     return found
 
 
-def too_deep(value: Json) -> bool:
-    """Whether arrays and objects are nested deeper than `MAX_DEPTH`."""
-    level: list[Json] = [value]
-    for _ in range(MAX_DEPTH + 1):
-        level = [child for parent in level for child in _children(parent)]
-        if not level:
-            return False
-    return True
-
-
-def _children(value: Json) -> list[Json]:
-    match value:
-        case dict():
-            return [*value.values()]
-        case list():
-            return value
-        case _:
-            return []
-
-
-def shallow(text: str) -> bool:
-    """Whether JSON text has too few brackets to be nested too deeply: a quick check without decoding."""
-    return text.count("{") + text.count("[") <= MAX_DEPTH
-
-
 def pairs_lost(text: str, value: Json) -> bool:
     """Whether the text has a name twice in one object, so that the decoder kept only the last value.
 

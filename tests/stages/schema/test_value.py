@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.schema.value import MAX_DEPTH, Json, cut_text, pairs_lost, shallow, shown_value, too_deep
+from stages.schema.value import cut_text, pairs_lost, shown_value
 
 
 @given(st.text(), st.integers(1, 20))
@@ -19,15 +19,6 @@ def test_a_cut_text_is_no_longer_than_allowed(text: str, limit: int) -> None:
 def test_a_long_value_is_shown_by_its_beginning() -> None:
     assert shown_value({"a": [1, "b"]}) == '{"a":[1,"b"]}'
     assert len(shown_value(["x" * 1_000])) == 80
-
-
-@pytest.mark.parametrize(("depth", "deep"), [(MAX_DEPTH, False), (MAX_DEPTH + 1, True), (MAX_DEPTH + 5, True)])
-def test_depth(depth: int, *, deep: bool) -> None:
-    value: Json = 1
-    for level in range(depth):
-        value = [value] if level % 2 else {"a": value}
-    assert too_deep(value) == deep
-    assert shallow(json.dumps(value)) != deep
 
 
 @pytest.mark.parametrize(
