@@ -44,21 +44,6 @@ NUDGES = frozenset({Kind.STEP_NUDGE, Kind.PREREQUISITE_NUDGE, Kind.RETRY_NUDGE, 
 WARNINGS = frozenset({Kind.ITERATION_WARNING, Kind.PROGRESS_NOTE, Kind.THINK_FIRST})
 """Kinds that are shown once, at the end of one prompt: how far the run is (`stages.view.notes`), or to think first."""
 
-CUT_PHASE: dict[Kind, Literal[1, 2, 3]] = {
-    Kind.STEP_NUDGE: 1,
-    Kind.PREREQUISITE_NUDGE: 1,
-    Kind.RETRY_NUDGE: 1,
-    Kind.PROVENANCE_NUDGE: 1,
-    Kind.ITERATION_WARNING: 1,
-    Kind.PROGRESS_NOTE: 1,
-    Kind.REMEMBERED: 1,
-    Kind.THINK_FIRST: 1,
-    Kind.TOOL_RESULT: 2,
-    Kind.REASONING: 3,
-    Kind.TEXT_RESPONSE: 3,
-}
-"""The compaction phase that drops a kind (tool results are truncated in phase 1); the other kinds stay."""
-
 
 class ToolCall(Struct, frozen=True, kw_only=True, gc=False):
     """A tool call whose name is known and whose arguments are a JSON object that fits the schema.

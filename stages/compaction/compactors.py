@@ -28,7 +28,8 @@ from stages.halt import CannotFit
 from stages.message import (
     AROUND_MESSAGE,
     AROUND_RESULT,
-    CUT_PHASE,
+    NUDGES,
+    WARNINGS,
     Assistant,
     History,
     Kind,
@@ -332,7 +333,7 @@ def _calls(messages: Parts, spans: list[Span], *, recall: bool) -> Iterator[str]
 
 # Measurements of a history before it is cut.
 
-_WORTHLESS = frozenset(kind for kind, phase in CUT_PHASE.items() if phase == 1)
+_WORTHLESS = NUDGES | WARNINGS | {Kind.REMEMBERED}
 """Kinds of messages that are of no use once the model has got it right: corrections and warnings."""
 
 

@@ -17,7 +17,7 @@ from stages.compaction import Compacted, ContextBudget, Meter
 from stages.confidence.measure import AskLarger, AskPerson, StopRun, ThinkFirst, Vote, WhenUnsure
 from stages.effect import Budget, CallResult, Effect, Fault, Outcome, RawCall, Reply
 from stages.halt import Halt
-from stages.message import CUT_PHASE, Kind, Message
+from stages.message import Message
 from stages.objection import Objection
 from stages.retry import Backoff
 from stages.rules import Rules
@@ -86,10 +86,3 @@ def test_what_is_frozen_holds_nothing_that_can_be_changed() -> None:
         if isinstance(field, ast.AnnAssign) and (kind := unparse(field.annotation)).startswith(("dict", "list", "set"))
     ]
     assert open_fields == []
-
-
-def test_the_seeds_order_of_cutting() -> None:
-    assert {kind for kind in Kind if CUT_PHASE.get(kind) == 1} >= {Kind.STEP_NUDGE, Kind.RETRY_NUDGE}
-    assert CUT_PHASE[Kind.TOOL_RESULT] == 2
-    assert CUT_PHASE[Kind.REASONING] == CUT_PHASE[Kind.TEXT_RESPONSE] == 3
-    assert not {Kind.SYSTEM_PROMPT, Kind.USER_INPUT, Kind.TOOL_CALL} & CUT_PHASE.keys()
