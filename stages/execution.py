@@ -35,9 +35,6 @@ from stages.tool import ToolEffect, ToolSpec
 
 # A batch of calls in progress: which calls run next, and what is recorded in the end.
 
-_READS_AT_ONCE = 4
-"""Maximum number of concurrent reads."""
-
 
 def call_digest(call: ToolCall) -> str:
     """The digest of a call's tool and arguments; formatting makes no difference."""
@@ -79,7 +76,7 @@ Specs = Mapping[str, ToolSpec]
 """The tools by name."""
 
 
-def next_group(left: tuple[ToolCall, ...], specs: Specs, at_once: int = _READS_AT_ONCE) -> tuple[ToolCall, ...]:
+def next_group(left: tuple[ToolCall, ...], specs: Specs, at_once: int) -> tuple[ToolCall, ...]:
     """The remaining calls to run now: consecutive reads together, a write alone, terminal calls last.
 
     At most `at_once` calls, and at most the tool's own `max_parallel` of each tool.

@@ -39,13 +39,10 @@ def headers_of(error: RequestError) -> tuple[tuple[str, str], ...]:
     return (*after, *again)
 
 
-_STATUS = {"timeout": 504, "too_large": 502, "malformed": 502, "interrupted": 502, "unreachable": 502, "tls": 502}
-"""The gateway status for each fault without a status of its own."""
-
-
 def error_of(fault: Fault) -> RequestError:
     """The error for a backend's fault, with the backend's own status and retry hints if it gave any."""
-    status = fault.status if fault.status is not None and fault.status >= 400 else _STATUS.get(fault.kind, 502)
+    gateway = 504 if fault.kind == "timeout" else 502
+    status = fault.status if fault.status is not None and fault.status >= 400 else gateway
     return RequestError(message=fault.detail, status=status, retry_after=fault.retry_after, retriable=fault.retriable)
 
 
