@@ -8,7 +8,17 @@ import msgspec
 from msgspec import Raw, Struct
 
 from stages._later import LazyPattern
-from stages.schema.value import MAX_BYTES, Json, at_pointer, json_type, members_of, names_in, optional_members, types_of
+from stages.schema.value import (
+    MAX_BYTES,
+    Json,
+    at_pointer,
+    is_pointer,
+    json_type,
+    members_of,
+    names_in,
+    optional_members,
+    types_of,
+)
 
 # Patterns for llama.cpp's grammars: from an ECMA regular expression to a simple equivalent one.
 #
@@ -144,7 +154,7 @@ def _whole(limit: Json) -> int | None:
 Inner = Callable[[Json, str], SchemaPart]
 """Projects an inner part, given the step to it (`.name`, `[]`)."""
 
-_CONDITIONAL = ("anyOf", "oneOf", "if", "then", "else", "dependentSchemas", "dependencies")
+_CONDITIONAL = ("allOf", "anyOf", "oneOf", "if", "then", "else", "dependentSchemas", "dependencies")
 """Rules that may mention members that the object does not declare."""
 
 
@@ -247,76 +257,6 @@ def _leads(part: Json) -> Iterator[str]:
             yield target.removeprefix("#/$defs/")
         for branch in branches if isinstance(branches, list) else ():
             yield from _leads(branch)
-
-
-# `allOf` merged into one part, for grammars without conjunctions. The result accepts the same values or more.
-
-_Part = dict[str, Json]
-
-_NESTED = 8
-"""Maximum depth to which references and `allOf`s are followed; deeper ones are left out."""
-
-NOTES = frozenset({"title", "description", "default", "examples", "$comment", "$id", "$schema", "$defs", "definitions"})
-"""Keywords that require nothing."""
-
-
-_MOST = 200
-"""Maximum number of parts that are merged into one."""
-
-
-def merge_all_of(part: _Part, root: Json) -> tuple[_Part, list[str]]:
-    """The part with its `allOf` merged in, and the keywords left out because the part already had them.
-
-    Leaving one out only makes the part accept more. References are to parts of `root`.
-    """
-    return _merged(part, root, 0, iter(range(_MOST)))
-
-
-def _merged(part: _Part, root: Json, nested: int, left: Iterator[int]) -> tuple[_Part, list[str]]:
-    found: _Part = {keyword: rule for keyword, rule in part.items() if keyword != "allOf"}
-    left_out: list[str] = []
-    conjuncts = part.get("allOf")
-    for conjunct in conjuncts if isinstance(conjuncts, list) else []:
-        resolved, more = _resolved(conjunct, root, nested, left)
-        found, clashes = _both(found, resolved)
-        left_out += [*more, *clashes]
-    return found, left_out
-
-
-def _resolved(part: Json, root: Json, nested: int, left: Iterator[int]) -> tuple[_Part, list[str]]:
-    if not isinstance(part, dict):
-        return {}, [] if part is True else ["allOf"]
-    if nested >= _NESTED or next(left, None) is None:
-        return {}, ["allOf"]
-    target = part.get("$ref")
-    if isinstance(target, str):
-        return _resolved(at_pointer(root, target) if target.startswith("#") else None, root, nested + 1, left)
-    return _merged(part, root, nested + 1, left) if "allOf" in part else (part, [])
-
-
-def _both(one: _Part, other: _Part) -> tuple[_Part, list[str]]:
-    """Two parts merged, and the keywords of the second that clash with the first."""
-    found, left_out = dict(one), []
-    for keyword, rule in other.items():
-        present = found.get(keyword)
-        if keyword not in found:
-            found[keyword] = rule
-        elif keyword == "properties" and isinstance(present, dict) and isinstance(rule, dict):
-            found[keyword] = _members(present, rule)
-        elif keyword == "required" and isinstance(present, list) and isinstance(rule, list):
-            found[keyword] = present + [name for name in rule if name not in present]
-        elif present != rule and keyword not in NOTES:
-            left_out.append(keyword)
-    return found, left_out
-
-
-def _members(one: _Part, other: _Part) -> _Part:
-    shared: _Part = {
-        name: one[name] if one[name] == part else {"allOf": [one[name], part]}
-        for name, part in other.items()
-        if name in one
-    }
-    return {**one, **other, **shared}
 
 
 # Optional members as required but nullable ones, so that a constrained model decides about each.
@@ -504,15 +444,15 @@ SchemaTarget = Literal["llama.cpp", "openai-strict"]
 """The supported targets: llama.cpp's grammar (also llama-server, llamafile, Ollama), and OpenAI's strict mode."""
 
 _KEPT = ("description", "default")
+_NOTES = frozenset({*_KEPT, "title", "examples", "$comment", "$id", "$schema", "$defs", "definitions"})
+"""Keywords that require nothing."""
+
 _UNKNOWN = frozenset(
-    {"not", "if", "then", "else", "dependentSchemas", "dependentRequired", "dependencies", "propertyNames"}
+    {"allOf", "not", "if", "then", "else", "dependentSchemas", "dependentRequired", "dependencies", "propertyNames"}
     | {"uniqueItems", "contains", "minContains", "maxContains", "minProperties", "maxProperties", "multipleOf"}
     | {"unevaluatedItems", "unevaluatedProperties", "patternProperties", "$dynamicRef"}
 )
-"""Rules that the converter ignores."""
-
-_MOST_NAMES = 200
-"""Maximum number of definitions: an `allOf` that contains itself would otherwise produce new ones without end."""
+"""Rules that the converter ignores, or makes more of: a member that it requires because one of `allOf` names it."""
 
 
 class Projection(Struct, frozen=True, kw_only=True):
@@ -584,9 +524,13 @@ def _part(schema: Json, path: str, work: _Work) -> SchemaPart:
         if schema is False:
             work.drop("false", path)
         return _any_value()
+    notes: SchemaPart = {note: schema[note] for note in _KEPT if note in schema}
+    conjuncts = schema.get("allOf")
+    if isinstance(conjuncts, list) and len(conjuncts) == 1 and schema.keys() <= _NOTES | {"allOf"}:
+        # Pydantic 1 and others write a reference in this way, so that a description may stand beside it.
+        return {**notes, **_part(conjuncts[0], path, work)}
     for rule in sorted(schema.keys() & _UNKNOWN):
         work.drop(rule, path)
-    notes: SchemaPart = {note: schema[note] for note in _KEPT if note in schema}
     return {**notes, **_rules(schema, path, work)}
 
 
@@ -595,8 +539,6 @@ def _rules(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
         return _reference(schema, path, work)
     if "const" in schema or schema.get("enum"):
         return _listed(schema, path, work)
-    if "allOf" in schema:
-        return _conjunction(schema, path, work)
     if "properties" not in schema and ("anyOf" in schema or "oneOf" in schema):
         return _alternatives(schema, path, work)
     return _typed(schema, path, work)
@@ -604,59 +546,37 @@ def _rules(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
 
 def _listed(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
     keyword = "const" if "const" in schema else "enum"
-    for rule in sorted(schema.keys() - NOTES - _UNKNOWN - {keyword, "type"}):
+    for rule in sorted(schema.keys() - _NOTES - _UNKNOWN - {keyword, "type"}):
         work.drop(rule, path)
     return {keyword: schema[keyword]}
 
 
 def _reference(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
     pointer = schema["$ref"]
-    if not isinstance(pointer, str) or not (pointer == "#" or pointer.startswith("#/")):
+    if not is_pointer(pointer):
         work.drop("$ref", path)
         return _any_value()
-    for rule in sorted(schema.keys() - NOTES - _UNKNOWN - {"$ref"}):
+    for rule in sorted(schema.keys() - _NOTES - _UNKNOWN - {"$ref"}):
         work.drop(rule, path)
     if pointer not in work.names:
         # Characters that a converter may not read in a reference are left out of the name.
         name = re.sub(r"[^A-Za-z0-9_-]+", "-", pointer.rsplit("/", 1)[-1]).strip("-") or "root"
-        _define(pointer, name, at_pointer(work.root, pointer), work)
+        free = name
+        while free in work.definitions:
+            number = work.numbers[name] = work.numbers.get(name, 1) + 1
+            free = f"{name}-{number}"
+        work.names[pointer] = free
+        work.definitions[free] = {}
+        # Projected later: it may refer to itself, or begin a chain of thousands.
+        work.todo.append((free, at_pointer(work.root, pointer)))
     return {"$ref": f"#/$defs/{work.names[pointer]}"}
-
-
-def _conjunction(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
-    """`allOf` as one part; as a definition if it contains references, which may lead back to it."""
-    text, conjuncts = msgspec.json.encode(schema).decode(), schema["allOf"]
-    if isinstance(conjuncts, list) and len(conjuncts) == 1 and not schema.keys() - NOTES - _UNKNOWN - {"allOf"}:
-        return _part(conjuncts[0], path, work)
-    if text not in work.names:
-        if len(work.names) >= _MOST_NAMES:
-            work.drop("allOf", path)
-            return _any_value()
-        one, left_out = merge_all_of(schema, work.root)
-        for rule in left_out:
-            work.drop(rule, path)
-        if '"$ref"' not in text:
-            return _part(one, path, work)
-        _define(text, "all", one, work)
-    return {"$ref": f"#/$defs/{work.names[text]}"}
-
-
-def _define(key: str, name: str, schema: Json, work: _Work) -> None:
-    """Make the part a definition, to be projected later: it may refer to itself, or begin a chain of thousands."""
-    free = name
-    while free in work.definitions:
-        number = work.numbers[name] = work.numbers.get(name, 1) + 1
-        free = f"{name}-{number}"
-    work.names[key] = free
-    work.definitions[free] = {}
-    work.todo.append((free, schema))
 
 
 def _alternatives(schema: SchemaPart, path: str, work: _Work) -> SchemaPart:
     keyword = "anyOf" if "anyOf" in schema else "oneOf"
     branches = schema[keyword]
     # Rules beside alternatives are ignored; the type is copied into alternatives without one.
-    for rule in sorted(schema.keys() - NOTES - _UNKNOWN - {"type", keyword}):
+    for rule in sorted(schema.keys() - _NOTES - _UNKNOWN - {"type", keyword}):
         work.drop(rule, path)
     given: SchemaPart = {"type": schema["type"]} if "type" in schema else {}
     untyped = {"type", "$ref", "const", "enum", "allOf", "anyOf", "oneOf"}
