@@ -72,36 +72,15 @@ def _tags() -> re.Pattern[str]:
     return re.compile("|".join(f"{first}(?:{'|'.join(several)})" for first, several in rests.items()))
 
 
-class _Search(Struct, frozen=True):
-    """A pattern for tags of reasoning, and one for those that begin with `<` alone, which is ten times as fast."""
-
-    tags: re.Pattern[str]
-    angled: re.Pattern[str]
-
-    def within(self, text: str) -> re.Pattern[str]:
-        """The faster pattern that finds every tag in this text."""
-        return self.tags if "[" in text or "\u25c1" in text else self.angled
-
-
 @cache
-def _search(tags: str) -> _Search:
-    starts = by_first_character(tags)
-    return _Search(re.compile(factored(tags)), re.compile(f"<{starts['<']}"))
-
-
-_ALL = f"{_OPEN}|{_CLOSE}|{_ANALYSIS}"
-"""A text without any of these contains no reasoning."""
-
-
-@cache
-def _opening() -> re.Pattern[str]:
-    return re.compile(rf"(?P<blank>\s*+)(?:{_OPEN})")
+def _tags_of_reasoning() -> re.Pattern[str]:
+    return re.compile(factored(f"{_OPEN}|{_CLOSE}|{_ANALYSIS}"))
 
 
 def may_hold_reasoning(text: str) -> bool:
     """Whether the text contains any tag of reasoning."""
-    begun = "<" in text or "[" in text or "\u25c1" in text
-    return begun and _search(_ALL).within(text).search(text) is not None
+    begun = "<" in text or "[" in text or "\u25c1" in text  # most texts have none of these
+    return begun and _tags_of_reasoning().search(text) is not None
 
 
 _ADDRESSED_TO_TOOL = LazyPattern(r"\bto=[\w.:-]{1,80}\s*$")
@@ -311,25 +290,7 @@ def split_reasoning(text: str) -> tuple[str, str]:
     """The (reasoning, text) of a whole reply, both stripped; blocks of reasoning are joined by blank lines."""
     if not may_hold_reasoning(text):
         return "", text.strip()
-    if block := _only_block(text):
-        opened, closed = block
-        return text[opened.end() : closed.start()].strip(), text[closed.end() :].strip()
     return join_split(_fed(Split(), text, final=True)[1])
-
-
-def _only_block(text: str) -> tuple[re.Match[str], re.Match[str]] | None:
-    """The tags around a block at the beginning, if it is the only one; None for any other text.
-
-    A shortcut for nearly all replies: such a block needs no state, because nothing precedes its opening tag.
-    """
-    opened = _opening().match(text)
-    search = _search(_CLOSE).within(text).search
-    closed = search(text, opened.end()) if opened else None
-    while closed and _is_quoted(text, *closed.span()):
-        closed = search(text, closed.end())
-    if opened is None or closed is None or _search(_ALL).within(text).search(text, closed.end()):
-        return None
-    return opened, closed
 
 
 def join_split(deltas: Iterable[SplitDelta]) -> tuple[str, str]:
@@ -372,9 +333,6 @@ def without_reasoning(text: str) -> str:
     """The text with its reasoning replaced by blanks, so that all positions stay the same."""
     if not may_hold_reasoning(text):
         return text
-    if block := _only_block(text):
-        start, end = block[0].end("blank"), block[1].end()
-        return text[:start] + " " * (end - start) + text[end:]
     hidden: list[tuple[int, int]] = []
     for _, piece in pieces(Split(), text, 0, final=True):
         match piece.kind:
