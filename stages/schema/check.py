@@ -1,7 +1,7 @@
 """Arguments checked against a tool's schema, with their problems in words."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
@@ -99,38 +99,6 @@ _OPTIONS = 200
 """Maximum number of listed values that are considered for a message; its length is limited, too."""
 
 
-def in_words(error: "ValidationError", path: Sequence[str | int]) -> Problem:
-    """The validator's error as a problem at that path."""
-    found = cut_text(msgspec.json.encode(error.instance).decode())
-    return Problem(path=dotted(path), rule=error.kind.name, expected=_expected(error), found=found)
-
-
-def missing(name: str, path: Sequence[str | int]) -> Problem:
-    """The problem of an object that lacks a required member."""
-    return Problem(path=dotted([*path, name]), rule="required", expected="a value (required)", found="nothing")
-
-
-def unexpected(name: str, value: Json, path: Sequence[str | int]) -> Problem:
-    """The problem of an object with a member that is not allowed."""
-    where, expected = dotted([*path, name]), "no argument of that name"
-    return Problem(path=where, rule="additionalProperties", expected=expected, found=shown_value(value))
-
-
-def _unmatched(pattern: str, value: Json, path: Sequence[str | int]) -> Problem:
-    """The problem of a text that does not match the pattern."""
-    expected = f"text that matches {cut_text(pattern, 200)}"
-    return Problem(path=dotted(path), rule="pattern", expected=expected, found=shown_value(value))
-
-
-def unlisted(part: dict[str, Json], value: Json, path: Sequence[str | int]) -> Problem:
-    """The problem of a value that is not one of those in the part's `enum` or `const`."""
-    found, options = shown_value(value), part.get("enum")
-    if "const" in part or not isinstance(options, list):
-        return Problem(path=dotted(path), rule="const", expected=shown_value(part.get("const")), found=found)
-    expected = "one of " + cut_text(", ".join(map(shown_value, options[:_OPTIONS])), 400)
-    return Problem(path=dotted(path), rule="enum", expected=expected, found=found)
-
-
 def _expected(error: "ValidationError") -> str:
     """What the rule requires, as the object of "expected …"."""
     from jsonschema_rs import ValidationErrorKind  # noqa: PLC0415 - it takes longer to import than most of forge
@@ -222,10 +190,7 @@ def _in(value: Json, at: Place, fuel: Fuel) -> Iterator[_Found]:
         yield len(at.path), problem
     if not led:
         rule = next((keyword for keyword in at.rules if keyword not in _LOCAL | _FOLLOWED), "schema")
-        yield (
-            len(at.path),
-            Problem(path=dotted(at.path), rule=rule, expected=_keeps_rule(rule), found=shown_value(value)),
-        )
+        yield len(at.path), _problem(at, rule, _keeps_rule(rule), value)
 
 
 def _elsewhere(value: Json, at: Place, fuel: Fuel) -> Iterator[_Found]:
@@ -254,7 +219,7 @@ def _alternative(value: Json, branches: list[Place], at: Place, fuel: Fuel) -> I
         yield from _in(value, meant[0], fuel)
         return
     expected = cut_text(" or ".join(dict.fromkeys(_wanted(branch, fuel) for branch in meant or branches)), 400)
-    yield len(at.path), Problem(path=dotted(at.path), rule="anyOf", expected=expected, found=shown_value(value))
+    yield len(at.path), _problem(at, "anyOf", expected, value)
 
 
 def _plausible(value: Json, at: Place, fuel: Fuel) -> bool:
@@ -290,23 +255,34 @@ def _wanted(at: Place, fuel: Fuel) -> str:
 
 def _here(value: Json, at: Place) -> Iterator[Problem]:
     """The problems with the part's own rules."""
+    rules = at.rules
     if isinstance(value, dict):
-        for name in names_in(at.rules.get("required")):
+        for name in names_in(rules.get("required")):
             if name not in value:
-                yield missing(name, at.path)
-        if at.rules.get("additionalProperties") is False:
-            known, patterns = members_of(at.rules), at.rules.get("patternProperties")
+                where = dotted((*at.path, name))
+                yield Problem(path=where, rule="required", expected="a value (required)", found="nothing")
+        if rules.get("additionalProperties") is False:
+            known, patterns = members_of(rules), rules.get("patternProperties")
             named = patterns if isinstance(patterns, dict) else {}
             for name, child in value.items():
                 if name not in known and not any(at.judge.finds(pattern, name) for pattern in named):
-                    yield unexpected(name, child, at.path)
-    for error in at.judge.own(at.rules, _LOCAL - _TOLD_HERE).iter_errors(value):
-        yield in_words(error, at.path)
-    pattern = at.rules.get("pattern")
+                    yield _problem(at, "additionalProperties", "no argument of that name", child, name)
+    for error in at.judge.own(rules, _LOCAL - _TOLD_HERE).iter_errors(value):
+        yield _problem(at, error.kind.name, _expected(error), value)
+    pattern, options = rules.get("pattern"), rules.get("enum")
     if isinstance(pattern, str) and isinstance(value, str) and not at.judge.finds(pattern, value):
-        yield _unmatched(pattern, value, at.path)
-    if not at.judge.lists(at.rules, value):
-        yield unlisted(at.rules, value, at.path)
+        yield _problem(at, "pattern", f"text that matches {cut_text(pattern, 200)}", value)
+    if not at.judge.lists(rules, value):
+        if "const" in rules:
+            yield _problem(at, "const", shown_value(rules["const"]), value)
+        elif isinstance(options, list):
+            listed = ", ".join(map(shown_value, options[:_OPTIONS]))
+            yield _problem(at, "enum", f"one of {cut_text(listed, 400)}", value)
+
+
+def _problem(at: Place, rule: str, expected: str, value: Json, *member: str) -> Problem:
+    """The problem of a value with the rule there, or of that member of it."""
+    return Problem(path=dotted((*at.path, *member)), rule=rule, expected=expected, found=shown_value(value))
 
 
 # The check of a tool's arguments: from JSON text to canonical JSON that fits the schema, or the problems.
