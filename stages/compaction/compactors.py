@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate, takewhile
+from typing import TypeGuard
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -9,6 +10,7 @@ from msgspec.structs import replace
 from stages import nudges
 from stages.compaction.history import (
     Measured,
+    Part,
     Parts,
     Span,
     Words,
@@ -33,6 +35,7 @@ from stages.message import (
     Assistant,
     History,
     Kind,
+    Message,
     System,
     Tool,
     User,
@@ -96,83 +99,77 @@ _STUB_MINIMUM = AROUND_MESSAGE + AROUND_RESULT + _STUB_LENGTH
 """Minimum size of an answer that is a stub."""
 
 
-def truncated(old: Measured, excess: int, *, recall: bool) -> Measured:
-    """The messages with results truncated to their beginning, the oldest first, until `excess` characters are saved."""
-    messages, sizes, frames, left = list(old.messages), list(old.sizes), dict[str, int](), excess
-    marks: dict[int, tuple[str, int]] = {}  # by length of the text: the results of a run have few different ones
-    results = Kind.TOOL_RESULT
-    for index, result in enumerate(old.messages):
+def _shortened(old: Measured, excess: int, shorter: Callable[[Part, int], Message | None]) -> Measured:
+    """The messages, the oldest replaced by what `shorter` makes of them, until `excess` characters are saved.
+
+    It is given a message and the size at which no other need be replaced, and returns None for one that stays.
+    """
+    messages, sizes, left = list(old.messages), list(old.sizes), excess
+    for index, message in enumerate(old.messages):
         if left <= 0:
             break
-        if (
-            type(result) is not Tool
-            or len(text := result.text) <= _SHORT
-            or result.kind is not results
-            or result.pinned
-        ):
-            continue
-        # Skip results that were truncated before; comparing one character first is enough for most.
-        if text[_TRUNCATE_AT] == "\n" and text.startswith(_MARK, _TRUNCATE_AT):
-            continue
-        if recall or (measured := marks.get(len(text))) is None:
-            mark = _mark(result, _TRUNCATE_AT, recall=recall)
-            measured = marks[len(text)] = mark, length(mark)
-        kept, (mark, marked) = text[:_TRUNCATE_AT], measured
-        frame = frames.get(result.name) or frames.setdefault(result.name, _frame(result))
-        # Lengths add up, so the new text need not be measured as a whole.
-        taken = frame + length(kept) + marked
-        if (saved := sizes[index] - taken) > 0:
-            left -= saved
-            messages[index], sizes[index] = replace(result, text=kept + mark), taken
+        made = shorter(message, sizes[index] - left)
+        if made is not None and (taken := size(made)) < sizes[index]:
+            left -= sizes[index] - taken
+            messages[index], sizes[index] = made, taken
     return Measured(messages=tuple(messages), sizes=tuple(sizes), size=old.size - (excess - left))
 
 
-def _frame(result: Tool) -> int:
-    """Size of an answer without its text."""
-    return AROUND_MESSAGE + AROUND_RESULT + length(result.name)
+def _is_long(part: Part) -> TypeGuard[Tool]:
+    """Whether this is a tool's result that truncation would shorten."""
+    # Compares types, as `marked` does, and what most messages are told by comes first.
+    return type(part) is Tool and len(part.text) > _SHORT and part.kind is Kind.TOOL_RESULT and not part.pinned
+
+
+def _truncated(old: Measured, excess: int, *, recall: bool) -> Measured:
+    """The messages with results cut to their beginning, unless they were truncated before."""
+
+    def shorter(part: Part, _: int) -> Tool | None:
+        if not _is_long(part) or part.text.startswith(_MARK, _TRUNCATE_AT):
+            return None
+        return _beginning(part, _TRUNCATE_AT, recall=recall)
+
+    return _shortened(old, excess, shorter)
 
 
 def _beginning(result: Tool, characters: int, *, recall: bool) -> Tool:
     """A result truncated to its first characters and the mark; it still answers its call."""
-    return replace(result, text=result.text[:characters] + _mark(result, characters, recall=recall))
-
-
-def _mark(result: Tool, characters: int, *, recall: bool) -> str:
-    """The mark after the first characters of a truncated result."""
     hint = recall_hint(result.call_id) if recall else ""
-    return f"{_MARK}{len(result.text) - characters} chars removed{hint}]"
+    mark = f"{_MARK}{len(result.text) - characters} chars removed{hint}]"
+    return replace(result, text=result.text[:characters] + mark)
 
 
 def _stubbed(old: Measured, excess: int, *, recall: bool) -> Measured:
-    """The messages with stubs for answers that are longer, the oldest first, until `excess` characters are saved."""
-    messages, sizes, frames, left = list(old.messages), list(old.sizes), dict[str, int](), excess
-    text, taken = _STUB, _STUB_LENGTH
-    for index, message in enumerate(old.messages):
-        if type(message) is Tool and len(message.text) > _STUB_LENGTH and not message.pinned:
-            if recall:
-                text = f"{_STUB[:-1]}{recall_hint(message.call_id)}]"
-                taken = length(text)
-            frame = frames.get(message.name) or frames.setdefault(message.name, _frame(message))
-            saved = sizes[index] - frame - taken
-            if saved > 0:
-                messages[index], sizes[index] = replace(message, text=text), frame + taken
-                left -= saved
-                if left <= 0:
-                    break
-    return Measured(messages=tuple(messages), sizes=tuple(sizes), size=old.size - (excess - left))
+    """The messages with stubs for answers that are longer."""
+
+    def stub(part: Part, _: int) -> Tool | None:
+        if type(part) is not Tool or len(part.text) <= _STUB_LENGTH or part.pinned:
+            return None
+        return replace(part, text=f"{_STUB[:-1]}{recall_hint(part.call_id)}]" if recall else _STUB)
+
+    return _shortened(old, excess, stub)
 
 
 def _without_thoughts(old: Measured, excess: int) -> Measured:
-    """The messages without reasoning, the oldest first, until `excess` characters are saved."""
-    messages, sizes = list(old.messages), list(old.sizes)
-    for index, message in enumerate(old.messages):
-        if excess <= 0:
-            break
-        if type(message) is Assistant and message.reasoning and not message.pinned:
-            saved = length(message.reasoning)
-            excess -= saved
-            messages[index], sizes[index] = replace(message, reasoning=""), sizes[index] - saved
-    return Measured(messages=tuple(messages), sizes=tuple(sizes), size=sum(sizes))
+    """The messages without reasoning."""
+
+    def silent(part: Part, _: int) -> Assistant | None:
+        return replace(part, reasoning="") if type(part) is Assistant and part.reasoning and not part.pinned else None
+
+    return _shortened(old, excess, silent)
+
+
+def _cut_to_fit(recent: Measured, excess: int, *, recall: bool) -> Measured:
+    """The messages with long results cut by just as much as saves `excess` characters together."""
+
+    def shorter(part: Part, enough: int) -> Tool | None:
+        if not _is_long(part):
+            return None
+        # The mark takes room, too, so measure a result that is nothing but the mark.
+        most = fitting_length(part.text, enough - size(_beginning(part, 0, recall=recall)))
+        return _beginning(part, max(_TRUNCATE_AT, most), recall=recall)
+
+    return _shortened(recent, excess, shorter)
 
 
 def _oldest_exchanges(old: Measured, marks: list[int], excess: int) -> list[Span]:
@@ -181,43 +178,11 @@ def _oldest_exchanges(old: Measured, marks: list[int], excess: int) -> list[Span
     for start, end in unprotected(old.messages, marks):
         if excess <= 0:
             break
-        last = _reaching(old.sizes, start, end, excess)
+        totals = accumulate(old.sizes[start:end])
+        last = next((start + n for n, total in enumerate(totals) if total >= excess), end - 1)
         found.append((start, exchange_around(old.messages, last)[1]))
         excess -= sum(old.sizes[start : found[-1][1]])
     return found
-
-
-def _reaching(sizes: tuple[int, ...], start: int, end: int, most: int) -> int:
-    """The first index from `start` on at which the sizes add up to `most`; `end - 1` if there is none."""
-    low, high = start, end - 1
-    while low < high:
-        middle = (low + high) // 2
-        part = sum(sizes[low : middle + 1])
-        if part < most:
-            low, most = middle + 1, most - part
-        else:
-            high = middle
-    return low
-
-
-def _cut_to_fit(recent: Measured, excess: int, *, recall: bool) -> Measured:
-    """The messages with long results cut, the oldest first, by just as much as saves `excess` characters together."""
-    messages, sizes = list(recent.messages), list(recent.sizes)
-    for index, result in enumerate(recent.messages):
-        if excess <= 0:
-            break
-        if type(result) is not Tool or len(result.text) <= _SHORT:
-            continue
-        if result.kind is not Kind.TOOL_RESULT or result.pinned:
-            continue
-        # The mark takes room, too, so measure a result that is nothing but the mark.
-        most = sizes[index] - excess - size(_beginning(result, 0, recall=recall))
-        shorter = _beginning(result, max(_TRUNCATE_AT, fitting_length(result.text, most)), recall=recall)
-        taken = size(shorter)
-        if taken < sizes[index]:
-            excess -= sizes[index] - taken
-            messages[index], sizes[index] = shorter, taken
-    return Measured(messages=tuple(messages), sizes=tuple(sizes), size=sum(sizes))
 
 
 def _failed_exchanges(recent: Measured, excess: int) -> list[Span]:
@@ -486,7 +451,7 @@ def _tiers(old: Measured, aim: _Aim) -> tuple[Measured, int]:
     first, recall = old, aim.budget.recall
     # Truncate only if that can be enough: otherwise the results become stubs anyway.
     if not aim.excess(2, _minimum_size(old, _TRUNCATED_MINIMUM)):
-        first = truncated(old, aim.excess(1, old.size), recall=recall)
+        first = _truncated(old, aim.excess(1, old.size), recall=recall)
     phase = 1 if first.size < old.size else 0
     if not (excess := aim.excess(2, first.size)):
         return first, phase
