@@ -10,7 +10,7 @@ from stages._later import LazyPattern
 from stages.decoding import decode_or
 from stages.objection import Miscalculation, NoCalculation, NumberAlone, NumbersUnseen
 from stages.schema import Check, Fits, Misfit, checker
-from stages.schema.value import Json
+from stages.schema.value import Json, raw_members
 from stages.seen import evidence, shows, unseen_values
 from stages.state import State
 from stages.tool import Calculated, Grounded, ToolSpec
@@ -246,12 +246,9 @@ def argument_check(tool: ToolSpec) -> Check:
     return checked
 
 
-_members = msgspec.json.Decoder(dict[str, Raw])
-
-
 def _with_texts(text: str, names: Collection[str]) -> str:
     """The arguments with these, where they are numbers, as texts; empty if none is a number."""
-    if (values := decode_or(_members, text, None)) is None:
+    if (values := decode_or(raw_members, text, None)) is None:
         return ""
     numbers = {name: bytes(raw) for name in names if (raw := values.get(name)) and bytes(raw)[:1] in b"-0123456789"}
     texts = {name: Raw(msgspec.json.encode(number.decode())) for name, number in numbers.items()}

@@ -67,10 +67,9 @@ from stages.rules import (
 )
 from stages.schema import Check, Misfit, checker
 from stages.schema.canonical_json import canonical
-from stages.schema.value import Json
+from stages.schema.value import Json, json_members
 from stages.seen import (
     encoded,
-    everything_given,
     given_latest_first,
     is_own,
     is_source,
@@ -409,7 +408,7 @@ def no_unseen_values(rules: Rules) -> Guard:
 
 
 def _unseen(tool: ToolSpec, call: ToolCall, state: State) -> tuple[Unseen, ...]:
-    values = decode(_members, call.arguments)
+    values = decode(json_members, call.arguments)
     refused = (
         attempt.arguments for attempt in state.ledger.attempts if attempt.name == call.name and not attempt.answer
     )
@@ -422,9 +421,6 @@ def _unseen(tool: ToolSpec, call: ToolCall, state: State) -> tuple[Unseen, ...]:
         and not _is_listed(tool, name, value)
         and len(unseen_values(parts, Grounded(argument=name), state)) == len(parts)
     )
-
-
-_members: msgspec.json.Decoder[dict[str, Json]] = msgspec.json.Decoder(dict)
 
 
 _FEW = 3
@@ -480,7 +476,7 @@ def no_echoes(tool: str, argument: str) -> Guard:
     def guard(state: State, call: ToolCall) -> Custom | None:
         said = next(filter(is_user_input, reversed(state.history)), None) if call.name == tool else None
         words = plain_words(said.text) if said else []
-        asked = decode(_members, call.arguments).get(argument) if words else None
+        asked = decode(json_members, call.arguments).get(argument) if words else None
         return Custom(text=asked_back(tool)) if isinstance(asked, str) and plain_words(asked) == words else None
 
     return each_call(guard)
@@ -587,7 +583,7 @@ def _problems(tool: ToolSpec, arguments: str, state: State, checks: _Checks) -> 
 
 def _miscalculated(rules: Rules, state: State, tool: ToolSpec, problems: tuple[Miscalculation, ...]) -> Miscalculated:
     # No numbers are suggested while a person has to decide about a call of this tool.
-    given = () if unknown_outcome(tool, state.ledger) else everything_given(state)
+    given = () if unknown_outcome(tool, state.ledger) else reversed([*given_latest_first(state)])
     numbers = dict.fromkeys(
         (name, leaf, one.tool)
         for one in given

@@ -31,7 +31,7 @@ from stages.rules import (
     welcomes_words,
     with_spoken,
 )
-from stages.schema.value import Json, optional_members
+from stages.schema.value import Json, json_members, optional_members
 from stages.seen import normalized, with_shown
 from stages.state import Held, Ledger, State
 from stages.tool import RECALL, RESPOND, ToolSpec
@@ -351,7 +351,7 @@ _RECENT = 256
 
 def _text_of(arguments: str, argument: str) -> str:
     """The value of a text argument; empty if it is none, as a proxy's client may send any history."""
-    value = decode_or(_members, arguments, {}).get(argument)
+    value = decode_or(json_members, arguments, {}).get(argument)
     return value.strip() if isinstance(value, str) and len(value) <= _LONGEST else ""
 
 
@@ -361,7 +361,6 @@ _MESSAGE = 2_000
 _QUOTED = LazyPattern(r"""(?<!\w)'([^'\n]{1,40})'(?!\w)|"([^"\n]{1,40})"|`([^`\n]{1,40})`""")
 """A text in quotation marks of some kind; an apostrophe is none."""
 
-_members: msgspec.json.Decoder[dict[str, Json]] = msgspec.json.Decoder(dict)
 
 _MOST_IN_ENUM = 64
 """Maximum values of one `enum`."""

@@ -9,7 +9,7 @@ from stages.decoding import decode_or
 from stages.message import ToolCall
 from stages.options import AtLeastOne, Count, Options, unfit_function
 from stages.schema.canonical_json import canonical
-from stages.schema.value import Json
+from stages.schema.value import Json, any_json, raw_members
 from stages.seen import is_own
 from stages.state import JudgedResult, Listed, Success
 from stages.tool import Grounded
@@ -32,7 +32,7 @@ class Each(Options, frozen=True, kw_only=True):
 
 def value_of(result: str) -> Json:
     """The JSON value of a result, or its text if it is not JSON."""
-    return decode_or(_any, result, result)
+    return decode_or(any_json, result, result)
 
 
 def listed_in(each: Each, result: str) -> tuple[str, ...]:
@@ -68,10 +68,6 @@ def _is_meant(each: Each, name: str) -> bool:
 
 def _text(value: Json) -> str:
     return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
-
-
-_any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
-_raw_members: msgspec.json.Decoder[dict[str, Raw]] = msgspec.json.Decoder(dict[str, Raw])
 
 
 # Order: in which order and how often tools may be used, beyond required steps and prerequisites.
@@ -277,8 +273,8 @@ def values_left(use: Use, done: tuple[Success, ...]) -> tuple[str, ...] | None:
     listed = next((here.values for one in reversed(done) for here in one.listed if here.tool == use.tool), None)
     if not listed:
         return listed
-    given = (_raw_members.decode(one.arguments).get(use.each_of.argument) for one in done if one.name == use.tool)
-    made = {_text(_any.decode(value)) for value in given if value is not None}
+    given = (raw_members.decode(one.arguments).get(use.each_of.argument) for one in done if one.name == use.tool)
+    made = {_text(any_json.decode(value)) for value in given if value is not None}
     return tuple(value for value in listed if value not in made)
 
 

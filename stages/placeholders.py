@@ -7,7 +7,7 @@ from msgspec import Raw
 
 from stages._later import LazyPattern
 from stages.message import Kind, ToolCall, User
-from stages.schema.value import Json
+from stages.schema.value import json_members
 from stages.seen import normalized, plain_words, values_within
 from stages.state import State
 from stages.tool import ToolSpec
@@ -24,8 +24,6 @@ _DOCUMENTS = frozenset(
 )
 """Last words in the names of arguments that are documents, which may consist of `{{name}}`, `<div>` or `f()`."""
 
-_members: msgspec.json.Decoder[dict[str, Json]] = msgspec.json.Decoder(dict)
-
 
 def placeholder_arguments(call: ToolCall, tools: Mapping[str, ToolSpec], state: State) -> tuple[tuple[str, str], ...]:
     """The arguments of a call that are placeholders, with their texts: `<customer_id from get_order>`.
@@ -35,7 +33,7 @@ def placeholder_arguments(call: ToolCall, tools: Mapping[str, ToolSpec], state: 
     """
     found: list[tuple[str, str]] = []
     writes = tools[call.name].effect == "write"
-    for name, value in _members.decode(call.arguments).items():
+    for name, value in json_members.decode(call.arguments).items():
         if isinstance(value, str) and _stands_for(value, name, tools):
             last_word = plain_words(name)[-1:]
             document = "\n" in value.strip() or (writes and not _DOCUMENTS.isdisjoint(last_word))

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from stages._later import LazyPattern
 from stages.decoding import decode_or
 from stages.message import Assistant, History, Kind, Message, Status, Tool, ToolCall, User, messages_with_calls
-from stages.schema.value import MAX_DEPTH, Json
+from stages.schema.value import MAX_DEPTH, Json, any_json
 from stages.state import Cleared, Evidence, Indexed, State
 from stages.tool import RECALL, Grounded, ToolSpec
 
@@ -96,12 +96,9 @@ def leaves(text: str) -> Iterator[Json]:
     return (value for _, value in named_values(text))
 
 
-_any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
-
-
 def named_values(text: str) -> Iterator[tuple[str, Json]]:
     """All values in a JSON text, each with the name of its member, empty if it has none; else the text itself."""
-    value = decode_or(_any, text, text)
+    value = decode_or(any_json, text, text)
     return values_within(value)
 
 
@@ -370,19 +367,16 @@ def _is_echo(value: Json, given: Given) -> bool:
     return bool(words) and words <= {*_WORD.compiled.findall(echo.words)}
 
 
-def everything_given(state: State) -> tuple[Given, ...]:
-    """All texts that the model was given: those cut by compaction, then those in the history."""
-    return (*_given_and_cut(state), *_given_in(state, 0, len(state.history)))
-
-
 def given_latest_first(state: State) -> Iterator[Given]:
     """All texts that the model was given, the latest first; each is read when it is needed."""
     end = len(state.history)
     while end:
         start = _reply_before(state.history, end - 1)
-        yield from reversed(_given_in(state, start, end))
+        pairs = [*messages_with_calls(state.history[start:end])]
+        told = (_given(message, call, recalled=not state.cleared) for message, call in reversed(pairs))
+        yield from filter(None, told)
         end = start
-    yield from reversed(_given_and_cut(state))
+    yield from (_given_before(entry) for entry in reversed(state.cleared) if entry.status not in _FORGES_WORDS)
 
 
 def _reply_before(history: History, place: int) -> int:
@@ -390,15 +384,6 @@ def _reply_before(history: History, place: int) -> int:
     while place and isinstance(history[place], Tool):
         place -= 1
     return place
-
-
-def _given_in(state: State, start: int, end: int) -> tuple[Given, ...]:
-    pairs = messages_with_calls(state.history if end - start == len(state.history) else state.history[start:end])
-    return tuple(filter(None, (_given(message, call, recalled=not state.cleared) for message, call in pairs)))
-
-
-def _given_and_cut(state: State) -> tuple[Given, ...]:
-    return tuple(_given_before(entry) for entry in state.cleared if entry.status not in _FORGES_WORDS)
 
 
 _FORGES_WORDS: frozenset[Status] = frozenset({"not_run", "in_doubt"})

@@ -32,6 +32,7 @@ from stages.nudges import CALL_AFTER_THINKING, THINK_BEFORE_CALLING
 from stages.pipeline import Stage, on
 from stages.reasoning import split_reasoning
 from stages.schema.canonical_json import canonical
+from stages.schema.value import raw_members
 from stages.state import MAIN, Answered, Asked, Done, Folded, Prepared, Ready, State, Vetted
 from stages.tool import ToolSpec
 
@@ -112,7 +113,6 @@ def _question_about(calls: tuple[ToolCall, ...], measured: Mapping[str, Measured
 # The request for a decision that is repeated: the same as before, except for what its step changes.
 
 _Fields = dict[str, Raw]
-_fields: msgspec.json.Decoder[_Fields] = msgspec.json.Decoder(dict[str, Raw])
 
 
 def ask_again(when: WhenUnsure, names: Mapping[str, str]) -> Stage:
@@ -128,7 +128,7 @@ def ask_again(when: WhenUnsure, names: Mapping[str, str]) -> Stage:
         escalation = open_escalation(state)
         if escalation is None or phase.summary:
             return state
-        head, tail = decode(_fields, bytes(phase.request.head)), decode(_fields, bytes(phase.request.tail))
+        head, tail = decode(raw_members, bytes(phase.request.head)), decode(raw_members, bytes(phase.request.tail))
         match _step(when, escalation):
             case ThinkFirst(tokens=tokens) if escalation.asks == "thought":
                 name = names.get("max_tokens", "max_tokens")

@@ -13,7 +13,7 @@ from stages._later import LazyPattern
 from stages.decoding import decode, decode_or
 from stages.effect import TokenProbability
 from stages.options import Count, Fraction, Options, Tokens
-from stages.schema.value import Json
+from stages.schema.value import Json, any_json, raw_members
 from stages.tool import ToolSpec
 
 # Tokens with their probabilities, reduced to what a choice may depend on.
@@ -233,23 +233,20 @@ CONSTRAINTS = ("response_format", "format", "structured_outputs", "guided_json")
 _REFERENCES = 8
 """Maximum length of a chain of references between definitions."""
 
-_json: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
-_fields: msgspec.json.Decoder[dict[str, Raw]] = msgspec.json.Decoder(dict[str, Raw])
-
 
 def offer_of(tail: Raw, tools: tuple[ToolSpec, ...]) -> OfferedValues:
     """The offer in the tail of a request: that of its schema for the reply, else its tools, else these tools.
 
     `tools` are those that the prompt lists as text.
     """
-    fields = decode(_fields, bytes(tail))
-    schemas = (decode(_json, bytes(fields[name])) for name in CONSTRAINTS if name in fields)
+    fields = decode(raw_members, bytes(tail))
+    schemas = (decode(any_json, bytes(fields[name])) for name in CONSTRAINTS if name in fields)
     if schema := next((schema for schema in schemas if any(_branches(schema))), None):
         known = _definitions(schema)
         return {name: _limited_arguments(arguments, known) for name, arguments in _branches(schema)}
     if "tools" in fields:
-        return dict(_declared(decode(_json, bytes(fields["tools"]))))
-    return {tool.name: _limited_arguments(decode(_json, bytes(tool.parameters)), {}) for tool in tools}
+        return dict(_declared(decode(any_json, bytes(fields["tools"]))))
+    return {tool.name: _limited_arguments(decode(any_json, bytes(tool.parameters)), {}) for tool in tools}
 
 
 def _branches(schema: Json) -> Iterator[tuple[str, Json]]:

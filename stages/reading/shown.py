@@ -14,7 +14,7 @@ from stages.reading.replies import Judged
 from stages.rescue.names import Names, name_search
 from stages.rescue.unescape import unescape_letters
 from stages.schema import Check, Fits
-from stages.schema.value import MAX_DEPTH, Json
+from stages.schema.value import MAX_DEPTH, Json, any_json
 from stages.state import State
 
 PLACES_READ = 4_000
@@ -135,13 +135,12 @@ def _canonical(arguments: str) -> bytes | None:
     and null is as good as nothing.
     """
     try:
-        value = decode(_any, arguments)
+        value = decode(any_json, arguments)
         return _sorted.encode(_plain(value, 0)) if isinstance(value, dict) else None
     except (msgspec.DecodeError, RecursionError):
         return None
 
 
-_any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
 _sorted = msgspec.json.Encoder(order="sorted")
 
 

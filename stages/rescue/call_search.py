@@ -24,7 +24,7 @@ from stages.rescue.described import ARGUMENT_KEYS
 from stages.rescue.names import Names, name_pattern
 from stages.rescue.shape import NAME_KEYS
 from stages.rescue.unescape import unescape_layers, unescape_letters, without_margin
-from stages.schema.value import MAX_DEPTH, Json
+from stages.schema.value import MAX_DEPTH, Json, any_json
 
 _NEAR = 300
 """Maximum characters from the beginning of an object to the name in it."""
@@ -188,11 +188,8 @@ def _objects(layer: str, spelt: re.Pattern[str], sought: WantedCall) -> _Attempt
         yield None
         if isinstance(found, FoundJson):
             position = position if found.repairs else start + found.end
-            for value in _members(decode(_any, found.text)):
+            for value in _members(decode(any_json, found.text)):
                 yield from _in_object(value, sought)
-
-
-_any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
 
 
 def _members(value: Json) -> Iterator[dict[str, Json]]:
@@ -238,7 +235,7 @@ def _words_of(sought: WantedCall) -> _Words:
     own = [sought.name]
     texts: list[str] = []
     values: list[str] = []
-    stack = [decode(_any, sought.arguments)]
+    stack = [decode(any_json, sought.arguments)]
     while stack:
         match stack.pop():
             case dict(members):

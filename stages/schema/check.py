@@ -14,6 +14,7 @@ from stages.schema.judging import Fuel, Judge, Place, SchemaError, compiled
 from stages.schema.value import (
     MAX_DEPTH,
     Json,
+    any_json,
     cut_text,
     dotted,
     kinds,
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
 
 # Schemas that the validator refuses, reduced to the part that arguments can be checked against.
-
-_any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
 
 
 _MOST_BYTES = 500_000
@@ -70,7 +69,7 @@ def _compiles(schema: bytes | Raw) -> bool:
 
 def _object_in(text: bytes | Raw) -> Mapping[str, Json]:
     """The JSON object in the text; an empty one for any other value, or if it is nested too deeply."""
-    value = {} if nested(bytes(text), MAX_DEPTH) else decode_or(_any, bytes(text), {})
+    value = {} if nested(bytes(text), MAX_DEPTH) else decode_or(any_json, bytes(text), {})
     return value if isinstance(value, dict) else {}
 
 
@@ -383,7 +382,7 @@ def _decoded(text: str) -> Json | Problem:
         expected = f"at most {MAX_DEPTH} levels of nesting"
         return Problem(path="", rule="depth", expected=expected, found=cut_text(text))
     try:
-        value = decode(_any, text)
+        value = decode(any_json, text)
     except msgspec.DecodeError as error:
         expected = f"one JSON object with the arguments, {{}} for none ({error})"
         # A lone surrogate cannot be encoded, so no later text that quotes it could be sent.

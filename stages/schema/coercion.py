@@ -13,7 +13,18 @@ from stages.decoding import decode, decode_or, nested
 from stages.repair.damaged_json import FoundJson
 from stages.repair.json_text import json_at
 from stages.schema.judging import Fuel, Judge, Path, Place
-from stages.schema.value import MAX_DEPTH, Json, dotted, json_type, kinds, members_of, names_in, pairs_lost, types_of
+from stages.schema.value import (
+    MAX_DEPTH,
+    Json,
+    any_json,
+    dotted,
+    json_type,
+    kinds,
+    members_of,
+    names_in,
+    pairs_lost,
+    types_of,
+)
 
 # Lossless coercions of a single value to the type that a part of a schema requires.
 
@@ -104,9 +115,6 @@ def _whole(value: Json, part: Mapping[str, Json]) -> Json:
     return int(value) if "integer" in types and "number" not in types else value
 
 
-_any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
-
-
 _NUMBER = LazyPattern(r"-?(?:0|[1-9]\d{0,400})(?:\.\d{1,400})?(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _BEGINS_JSON = frozenset('"+-0123456789tfn[{ \t\r\n')
 
@@ -120,7 +128,7 @@ def _spelt(text: str) -> Json:
     if text.startswith("+"):
         return _number(text[1:], text) if text[1:2].isdecimal() else text
     try:
-        value = decode(_any, text)
+        value = decode(any_json, text)
     except msgspec.DecodeError:
         repaired = _repaired_text(text)
         return _spelt(repaired) if repaired else text
@@ -138,7 +146,7 @@ def _number(text: str, otherwise: str) -> Json:
     """The number that the text spells, if it can be represented exactly; else `otherwise`."""
     if not _NUMBER.compiled.fullmatch(text):
         return otherwise
-    value = decode_or(_any, text, otherwise)
+    value = decode_or(any_json, text, otherwise)
     exact = isinstance(value, int) or (isinstance(value, float) and Decimal(repr(value)) == Decimal(text))
     return value if exact else otherwise
 

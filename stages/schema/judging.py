@@ -19,6 +19,7 @@ from stages.schema.value import (
     MAX_BYTES,
     MAX_DEPTH,
     Json,
+    any_json,
     at_pointer,
     cut_text,
     dotted,
@@ -321,12 +322,10 @@ def _checkable(
 
 _UNKNOWN = Search(0, around=False)
 
-_any: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
-
 
 def _read(parameters: bytes | Raw) -> dict[str, Json]:
     try:
-        schema = decode(_any, bytes(parameters))
+        schema = decode(any_json, bytes(parameters))
     except msgspec.DecodeError as error:
         raise SchemaError(f"the schema is not JSON: {error}") from error
     if not isinstance(schema, dict):

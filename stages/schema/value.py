@@ -4,9 +4,15 @@ from collections.abc import Mapping, Sequence
 from typing import TypeGuard
 
 import msgspec
+from msgspec import Raw
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 """The value of a JSON text. Numbers are ints and floats, never Decimals."""
+
+any_json: msgspec.json.Decoder[Json] = msgspec.json.Decoder()
+json_members: msgspec.json.Decoder[dict[str, Json]] = msgspec.json.Decoder(dict)
+raw_members: msgspec.json.Decoder[dict[str, Raw]] = msgspec.json.Decoder(dict[str, Raw])
+"""Decoders of any JSON value, and of an object by its members, decoded or left as they are."""
 
 _SHOWN = 80
 """Maximum characters of a value, or of one name in a path, in a message."""

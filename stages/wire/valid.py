@@ -6,7 +6,6 @@ with a reply is the end of the result for the whole.
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import assert_never
 
 import msgspec
 from msgspec.structs import replace
@@ -148,19 +147,11 @@ def _joined(before: Message, message: Message) -> Message | None:
     """The two as one message; None if they stay separate."""
     match before, message:
         case (System(), System()) | (User(), User()) | (Tool(), User()):
-            return _with_text(before, paragraphs((before.text, message.text)))
+            return replace(before, text=paragraphs((before.text, message.text)))
         case Assistant(calls=()), Assistant():
-            return _with_text(message, paragraphs((before.text, message.text)))
+            return replace(message, text=paragraphs((before.text, message.text)))
         case _:
             return None
-
-
-def _with_text(message: Message, text: str) -> Message:
-    match message:
-        case System() | User() | Assistant() | Tool():
-            return replace(message, text=text)
-        case _:
-            assert_never(message)
 
 
 def paragraphs(texts: Iterable[str]) -> str:

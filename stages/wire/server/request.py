@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from stages.decoding import decode, decode_or, decode_unread
 from stages.effect import Request
 from stages.message import History
+from stages.schema.value import raw_members
 from stages.tool import ToolSpec
 from stages.wire.sampling import Sampling
 
@@ -107,13 +108,12 @@ class ServerRequest(Struct, frozen=True, kw_only=True):
         return tuple(tool.spec for tool in self.tools)
 
 
-_fields = msgspec.json.Decoder(dict[str, Raw])
 _raws = msgspec.json.Decoder(tuple[Raw, ...])
 
 
 def fields(request: ServerRequest) -> dict[str, Raw]:
     """The fields of the body in the client's order, undecoded."""
-    return decode_unread(_fields, request.body)
+    return decode_unread(raw_members, request.body)
 
 
 def as_sent(request: ServerRequest) -> Request:
@@ -143,7 +143,7 @@ def with_missing_fields(request: ServerRequest, more: Mapping[str, object]) -> S
         if name not in given:
             changes[name] = value
         elif isinstance(value, Mapping) and bytes(given[name]).startswith(b"{"):
-            own: dict[str, Raw] = decode(_fields, bytes(given[name]))
+            own: dict[str, Raw] = decode(raw_members, bytes(given[name]))
             changes[name] = {**value, **own}
     return with_fields(request, changes) if changes else request
 
