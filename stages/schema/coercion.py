@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 from decimal import Decimal
-from itertools import product
 from types import MappingProxyType
 
 import msgspec
@@ -91,14 +90,9 @@ def _option(value: Json, part: dict[str, Json], judge: Judge) -> str | None:
 
     None, too, if the value itself is listed.
     """
-    if not isinstance(value, bool | int | float) or not part.keys() & {"enum", "const"}:
+    if not isinstance(value, bool | int | float) or (_of_type(value, part) and judge.lists(part, value)):
         return None
-    if _of_type(value, part) and judge.lists(part, value):
-        return None
-    spelt = msgspec.json.encode(value).decode()
-    spellings = map("".join, product(*({letter, letter.upper()} for letter in spelt)))
-    found = [one for one in spellings if judge.lists(part, one)]
-    return found[0] if len(found) == 1 else None
+    return judge.in_other_case(part, msgspec.json.encode(value).decode())
 
 
 def _of_type(value: Json, part: Mapping[str, Json]) -> bool:

@@ -455,15 +455,14 @@ class Judge:
         return canonical_value(value) in options
 
     def in_other_case(self, part: dict[str, Json], text: str) -> str | None:
-        """The one listed text that this is but for its case and the blanks around it; None if there is none."""
+        """The one text of the part's `const` or `enum` that this is but for its case and blanks around it, or None."""
         known = self._cases.get(id(part))
         if known is None:
-            listed = part.get("enum")
+            listed = [part["const"]] if "const" in part else part.get("enum")
             texts = [one for one in listed if isinstance(one, str)] if isinstance(listed, list) else []
             alike = Counter(map(str.casefold, texts))
             known = self._cases[id(part)] = {one.casefold(): one for one in texts if alike[one.casefold()] == 1}
-        found = known.get(text.strip().casefold())
-        return found if found is not None and self.lists(part, found) else None
+        return known.get(text.strip().casefold())
 
     def finds(self, pattern: str, text: str) -> bool:
         """Whether the pattern matches in the text; True if searching for it would cost too much."""

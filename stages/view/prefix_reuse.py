@@ -31,18 +31,11 @@ _S = TypeVar("_S", str, bytes, History)
 
 
 def common_length(before: _S, after: _S) -> int:
-    """The length of the common prefix of two texts or histories. Linear, comparing slices at C speed."""
-    low, high = 0, min(len(before), len(after))
-    if before[:high] == after[:high]:
-        return high
-    # The first difference is between `low` and `high`; what is below `low` is equal and is not compared again.
-    while high - low > 1:
-        middle = (low + high) // 2
-        if before[low:middle] == after[low:middle]:
-            low = middle
-        else:
-            high = middle
-    return low
+    """The length of the common prefix of two texts or histories. Linear."""
+    shorter = min(len(before), len(after))
+    if before[:shorter] == after[:shorter]:
+        return shorter  # most prompts continue the last one, however long it is
+    return next(n for n, (one, other) in enumerate(zip(before, after, strict=False)) if one != other)
 
 
 def common_size(before: History, after: History) -> int:
