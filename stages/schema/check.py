@@ -10,7 +10,7 @@ from msgspec import Raw, Struct
 
 from stages.decoding import decode, decode_or, nested, sound
 from stages.schema.coercion import coerce
-from stages.schema.judging import Fuel, Judge, Place, SchemaError, compiled
+from stages.schema.judging import Judge, Place, SchemaError, compiled
 from stages.schema.value import (
     MAX_DEPTH,
     Json,
@@ -165,23 +165,21 @@ _Found = tuple[int, Problem]
 """A problem, and its depth in the value."""
 
 
-def problems(value: Json, judge: Judge, size: int) -> tuple[Problem, ...]:
+def problems(value: Json, judge: Judge) -> tuple[Problem, ...]:
     """The first few problems of a value that does not fit, at least one. The deepest, most specific ones come first."""
-    found = sorted(
-        islice(_in(value, Place(judge, judge.schema.root), Fuel(size)), _LOOKED_AT), key=lambda each: -each[0]
-    )
+    found = sorted(islice(_in(value, Place(judge, judge.schema.root)), _LOOKED_AT), key=lambda each: -each[0])
     named = tuple(dict.fromkeys(problem for _, problem in found))[:_MOST]
     return named or (
         Problem(path="", rule="schema", expected="arguments that fit the schema", found=shown_value(value)),
     )
 
 
-def _in(value: Json, at: Place, fuel: Fuel) -> Iterator[_Found]:
+def _in(value: Json, at: Place) -> Iterator[_Found]:
     # An undeclared member is its object's problem.
-    if (at.path and not at.rules) or at.fits(value) or not fuel.lasts(at):
+    if (at.path and not at.rules) or at.fits(value) or not at.lasts():
         return
     led = False
-    for found in _elsewhere(value, at, fuel):
+    for found in _elsewhere(value, at):
         led = True
         yield found
     for problem in _here(value, at):
@@ -192,38 +190,38 @@ def _in(value: Json, at: Place, fuel: Fuel) -> Iterator[_Found]:
         yield len(at.path), _problem(at, rule, _keeps_rule(rule), value)
 
 
-def _elsewhere(value: Json, at: Place, fuel: Fuel) -> Iterator[_Found]:
+def _elsewhere(value: Json, at: Place) -> Iterator[_Found]:
     """The problems in the parts that this part leads to."""
     for place in at.conjuncts():
-        yield from _in(value, place, fuel)
+        yield from _in(value, place)
     for branches in at.alternatives():
-        yield from _alternative(value, branches, at, fuel)
+        yield from _alternative(value, branches, at)
     match value:
         case dict():
             for _, child, place in at.members(value):
-                yield from _in(child, place, fuel)
+                yield from _in(child, place)
         case list():
             for _, item, place in at.items(value):
-                yield from _in(item, place, fuel)
+                yield from _in(item, place)
         case _:
             pass
 
 
-def _alternative(value: Json, branches: list[Place], at: Place, fuel: Fuel) -> Iterator[_Found]:
+def _alternative(value: Json, branches: list[Place], at: Place) -> Iterator[_Found]:
     """The problems in the alternative that was clearly meant; otherwise one problem that names the alternatives."""
     if any(branch.fits(value) for branch in branches):
         return
-    meant = [branch for branch in branches if _plausible(value, branch, fuel)]
+    meant = [branch for branch in branches if _plausible(value, branch)]
     if len(meant) == 1:
-        yield from _in(value, meant[0], fuel)
+        yield from _in(value, meant[0])
         return
-    expected = cut_text(" or ".join(dict.fromkeys(_wanted(branch, fuel) for branch in meant or branches)), 400)
+    expected = cut_text(" or ".join(dict.fromkeys(_wanted(branch) for branch in meant or branches)), 400)
     yield len(at.path), _problem(at, "anyOf", expected, value)
 
 
-def _plausible(value: Json, at: Place, fuel: Fuel) -> bool:
+def _plausible(value: Json, at: Place) -> bool:
     """Whether the value has a type that the part allows, and the values of members that mark the alternative."""
-    if not fuel.lasts(at) or not all(_plausible(value, place, fuel) for place in at.conjuncts()):
+    if not at.lasts() or not all(_plausible(value, place) for place in at.conjuncts()):
         return False
     types = types_of(at.rules)
     if types and not kinds(value) & set(types):
@@ -239,7 +237,7 @@ def _marks(at: Place) -> set[str]:
     return {name for name, part in listed if isinstance(part, dict) and ("const" in part or "enum" in part)}
 
 
-def _wanted(at: Place, fuel: Fuel) -> str:
+def _wanted(at: Place) -> str:
     """What the part expects, in a word or two."""
     part, types = at.rules, types_of(at.rules)
     if "const" in part:
@@ -247,9 +245,9 @@ def _wanted(at: Place, fuel: Fuel) -> str:
     if isinstance(options := part.get("enum"), list):
         return ", ".join(map(shown_value, options[:20]))
     if types:
-        marks = "".join(f" with {name} {_wanted(at.member(name), fuel)}" for name in sorted(_marks(at)))
+        marks = "".join(f" with {name} {_wanted(at.member(name))}" for name in sorted(_marks(at)))
         return " or ".join(types) + marks
-    return next((_wanted(place, fuel) for place in at.conjuncts() if fuel.lasts(place)), "another value")
+    return next((_wanted(place) for place in at.conjuncts() if place.lasts()), "another value")
 
 
 def _here(value: Json, at: Place) -> Iterator[Problem]:
@@ -360,7 +358,7 @@ def checker(parameters: bytes | Raw) -> Check:
             judge = Judge(schema, len(text))
             if quick:
                 judge.learn(value, fits=fits)
-            value, coerced = coerce(value, judge, len(text), improve=better)
+            value, coerced = coerce(value, judge, improve=better)
             repairs += coerced
             if quick:
                 judge.learn(value, fits=schema.whole.is_valid(value))
@@ -368,7 +366,7 @@ def checker(parameters: bytes | Raw) -> Check:
             if judge.exhausted and not quick:
                 return Misfit(problems=(_too_much(text),))
             if not fits:
-                return Misfit(problems=problems(value, judge, len(text)))
+                return Misfit(problems=problems(value, judge))
         return Fits(arguments=msgspec.json.encode(value).decode(), repairs=_few(repairs) if repairs else ())
 
     return check

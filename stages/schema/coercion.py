@@ -11,7 +11,7 @@ from stages._later import LazyPattern
 from stages.decoding import decode, decode_or, nested
 from stages.repair.damaged_json import FoundJson
 from stages.repair.json_text import json_at
-from stages.schema.judging import Fuel, Judge, Path, Place
+from stages.schema.judging import Judge, Path, Place
 from stages.schema.value import (
     MAX_DEPTH,
     Json,
@@ -175,13 +175,13 @@ _Coerced = tuple[Json, list[str]]
 """A value, and the coercions that made it."""
 
 
-def coerce(value: Json, judge: Judge, size: int, *, improve: bool) -> tuple[Json, tuple[str, ...]]:
+def coerce(value: Json, judge: Judge, *, improve: bool) -> tuple[Json, tuple[str, ...]]:
     """The value coerced as far as possible, and the name of each coercion (`string to integer at "qty"`).
 
-    `size` is the length of the value's text. Values that no coercion helps stay unchanged, and do not fit. `improve`:
-    also coerce parts that fit already, such as 2.0 to 2.
+    Values that no coercion helps stay unchanged, and do not fit. `improve`: also coerce parts that fit already, such as
+    2.0 to 2.
     """
-    coerced, repairs = _coerced(value, Place(judge, judge.schema.root), _Walk(size, improve=improve))
+    coerced, repairs = _coerced(value, Place(judge, judge.schema.root), _Walk(improve=improve))
     return coerced, tuple(repairs)
 
 
@@ -189,73 +189,72 @@ _FURTHER = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
 """Keywords whose parts apply to the same value."""
 
 
-class _Walk(Fuel):
-    """The state of one walk: its fuel, and its results by part, value and path.
+class _Walk:
+    """The state of one walk: its results by part, value and path.
 
     A result is stored with its value, so that the value's id stays unique.
     """
 
-    def __init__(self, size: int, *, improve: bool) -> None:
-        super().__init__(size)
+    def __init__(self, *, improve: bool) -> None:
         self.improve = improve
         self.wrapping = False
         self.known: dict[tuple[int, int, Path, bool], tuple[Json, _Coerced]] = {}
 
 
-def _coerced(value: Json, at: Place, fuel: _Walk) -> _Coerced:
+def _coerced(value: Json, at: Place, walk: _Walk) -> _Coerced:
     if not at.rules:
         return value, []
     further, inner = not at.rules.keys().isdisjoint(_FURTHER), isinstance(value, list | dict)
     if not further and not inner:
-        return _here(value, at, fuel) if fuel.lasts(at) else (value, [])
-    if inner and not fuel.improve and at.fits(value):
+        return _here(value, at, walk) if at.lasts() else (value, [])
+    if inner and not walk.improve and at.fits(value):
         return value, []
-    key = id(at.part), id(value), at.path, fuel.wrapping
-    if key not in fuel.known:
-        if not fuel.lasts(at):
+    key = id(at.part), id(value), at.path, walk.wrapping
+    if key not in walk.known:
+        if not at.lasts():
             return value, []
-        fuel.known[key] = value, _through(value, at, fuel) if further else _here(value, at, fuel)
-    return fuel.known[key][1]
+        walk.known[key] = value, _through(value, at, walk) if further else _here(value, at, walk)
+    return walk.known[key][1]
 
 
-def _through(value: Json, at: Place, fuel: _Walk) -> _Coerced:
+def _through(value: Json, at: Place, walk: _Walk) -> _Coerced:
     repairs: list[str] = []
     for place in at.conjuncts():
-        value, more = _coerced(value, place, fuel)
+        value, more = _coerced(value, place, walk)
         repairs += more
     for branches in at.alternatives():
-        value, more = _alternative(value, branches, fuel)
+        value, more = _alternative(value, branches, walk)
         repairs += more
-    value, more = _here(value, at, fuel)
+    value, more = _here(value, at, walk)
     return value, repairs + more
 
 
-def _alternative(value: Json, branches: list[Place], fuel: _Walk) -> _Coerced:
+def _alternative(value: Json, branches: list[Place], walk: _Walk) -> _Coerced:
     """The value coerced by the alternative that it fits; else the only result that the alternatives lead to.
 
     If they lead to different results, the value is ambiguous and stays unchanged.
     """
     meant = next((branch for branch in branches if branch.fits(value)), None)
     if meant is not None:
-        return _coerced(value, meant, fuel)
+        return _coerced(value, meant, walk)
     # A result without coercions would be the value itself, which fits none of them.
-    tried = [one for branch in branches if (one := _coerced(value, branch, fuel))[1] and branch.fits(one[0])]
+    tried = [one for branch in branches if (one := _coerced(value, branch, walk))[1] and branch.fits(one[0])]
     results = {msgspec.json.encode(result) for result, _ in tried}
     return tried[0] if len(results) == 1 else (value, [])
 
 
-def _here(value: Json, at: Place, fuel: _Walk) -> _Coerced:
+def _here(value: Json, at: Place, walk: _Walk) -> _Coerced:
     """The value in the type that this part of the schema requires, with its members or items coerced, too."""
     retyped, repair = _retype(value, at.rules, at.judge)
     if repair == _LIST_OF_ONE:
         # A schema of lists that contain lists like themselves would be wrapped without end.
-        if fuel.wrapping:
+        if walk.wrapping:
             return value, []
-        fuel.wrapping = True
-        within, repairs = _children(retyped, at, fuel)
-        fuel.wrapping = False
+        walk.wrapping = True
+        within, repairs = _children(retyped, at, walk)
+        walk.wrapping = False
         return (within, [_noted(repair, at), *repairs]) if at.fits(within) else (value, [])
-    within, repairs = _children(retyped, at, fuel)
+    within, repairs = _children(retyped, at, walk)
     return within, [_noted(repair, at), *repairs] if repair else repairs
 
 
@@ -263,17 +262,17 @@ def _noted(repair: str, at: Place) -> str:
     return f'{repair} at "{dotted(at.path)}"' if at.path else repair
 
 
-def _children(value: Json, at: Place, fuel: _Walk) -> _Coerced:
+def _children(value: Json, at: Place, walk: _Walk) -> _Coerced:
     match value:
         case dict():
-            return _members(value, at, fuel)
+            return _members(value, at, walk)
         case list():
-            return _items(value, at, fuel)
+            return _items(value, at, walk)
         case _:
             return value, []
 
 
-def _members(value: dict[str, Json], at: Place, fuel: _Walk) -> _Coerced:
+def _members(value: dict[str, Json], at: Place, walk: _Walk) -> _Coerced:
     declared, required = members_of(at.rules), {*names_in(at.rules.get("required"))}
     changed, left_out, repairs = dict[str, Json](), list[str](), list[str]()
     for name, child, place in at.members(value):
@@ -281,7 +280,7 @@ def _members(value: dict[str, Json], at: Place, fuel: _Walk) -> _Coerced:
             left_out.append(name)
             repairs.append(_noted("null left out", place))
             continue
-        coerced, more = _coerced(child, place, fuel)
+        coerced, more = _coerced(child, place, walk)
         if more:
             changed[name] = coerced
             repairs += more
@@ -293,10 +292,10 @@ def _members(value: dict[str, Json], at: Place, fuel: _Walk) -> _Coerced:
     return changed, repairs
 
 
-def _items(value: list[Json], at: Place, fuel: _Walk) -> _Coerced:
+def _items(value: list[Json], at: Place, walk: _Walk) -> _Coerced:
     changed, repairs = dict[int, Json](), list[str]()
     for i, item, place in at.items(value):
-        coerced, more = _coerced(item, place, fuel)
+        coerced, more = _coerced(item, place, walk)
         if more:
             changed[i] = coerced
             repairs += more

@@ -369,6 +369,15 @@ _MOST_QUESTIONS = 400_000
 _MOST_SEARCHED = 10_000_000
 """Maximum units for all patterns in one check."""
 
+_LEVELS = 120
+"""Maximum depth to which parts of a schema are followed, including references."""
+
+_MOST_STEPS = 100_000
+"""Maximum number of steps in one check: about one and a half seconds.
+
+If a schema refers to itself in several alternatives, trying all of them would take exponential time.
+"""
+
 _PART, _PATTERN, _ENUM = "forge:part", "forge:pattern", "forge:enum"
 """Keywords of ours, whose questions come back here."""
 
@@ -395,6 +404,7 @@ class Judge:
         self.schema = schema
         self.exhausted = False
         self._questions = min(1_000 + 4 * size, _MOST_QUESTIONS)
+        self._steps = min(2_000 + 4 * size, _MOST_STEPS)
         self._searched = _MOST_SEARCHED
         self._waiting = 0
         self._asking = False
@@ -438,6 +448,13 @@ class Judge:
             self._verdicts[key] = verdict
             self._waiting -= 1
         return verdict
+
+    def step(self) -> bool:
+        """Whether to take another step of a walk through the schema; False without verdicts."""
+        if self.exhausted or not self._steps:
+            return False
+        self._steps -= 1
+        return True
 
     def learn(self, value: Json, *, fits: bool) -> None:
         """Record the validator's own verdict on a value of the whole schema."""
@@ -566,13 +583,6 @@ class Judge:
 
 # The parts of a schema that apply to each place in a value.
 
-_LEVELS = 120
-"""Maximum depth to which parts of a schema are followed, including references."""
-
-_MOST_STEPS = 100_000
-"""Maximum number of steps in one walk: about one and a half seconds."""
-
-
 Path = tuple[str | int, ...]
 """The names and indexes that lead to a place in a value."""
 
@@ -593,6 +603,10 @@ class Place(Struct, frozen=True):
     def fits(self, value: Json) -> bool:
         """Whether the value fits the part; False if there is no such part."""
         return self.judge.fits(self.part, value)
+
+    def lasts(self) -> bool:
+        """Whether to continue at this place, which costs a step of its check; never deeper than `_LEVELS`."""
+        return self.level <= _LEVELS and self.judge.step()
 
     def conjuncts(self) -> list[Self]:
         """Further parts that apply to the same value: the target of `$ref`, and `allOf`."""
@@ -643,21 +657,3 @@ class Place(Struct, frozen=True):
 
     def _child(self, part: Json, step: str | int) -> Self:
         return type(self)(self.judge, part, (*self.path, step), self.level + 1)
-
-
-class Fuel:
-    """The number of steps left in one walk through a schema and a value; use a new one for each walk.
-
-    If a schema refers to itself in several alternatives, trying all of them would take exponential time. `size` is the
-    length of the value's text.
-    """
-
-    def __init__(self, size: int) -> None:
-        self._left = min(1_000 + 2 * size, _MOST_STEPS)
-
-    def lasts(self, at: Place) -> bool:
-        """Whether to continue at this place, which costs one step; never deeper than `_LEVELS`, or without verdicts."""
-        if at.level > _LEVELS or not self._left or at.judge.exhausted:
-            return False
-        self._left -= 1
-        return True
