@@ -10,7 +10,8 @@ from stages import rescue
 from stages.effect import Refused, Reply, Said
 from stages.execution import edit_refused
 from stages.halt import BadReplies, Halt, ToolsFailing
-from stages.message import Assistant, Kind, ToolCall, User, call_id
+from stages.message import Assistant, Kind, Message, Tool, ToolCall, User, call_id
+from stages.nudges import quote
 from stages.objection import (
     AmongWords,
     BadArguments,
@@ -34,7 +35,6 @@ from stages.objection import (
 )
 from stages.options import checked
 from stages.pipeline import Stage, on
-from stages.reading.corrections import corrected_calls
 from stages.reading.echoes import is_echo
 from stages.reading.provenance import Sifted, sieve
 from stages.reading.replies import Judged, Reading, reader
@@ -43,6 +43,7 @@ from stages.rules import Rules, legal_tools, may_have_meant_a_call, welcomes_wor
 from stages.schema import Fits, Misfit
 from stages.state import MAIN, Answered, Done, Edited, Ready, State, Vetted
 from stages.tool import RESPOND
+from stages.wire import valid
 from stages.wire.target import Target
 
 _MAIN = Target()
@@ -258,6 +259,28 @@ def _bad_calls(sifted: Sifted, reply: Reply, calls: tuple[ToolCall, ...], rules:
         return BadReplies(attempts=ledger.retries, problem=problem, raw=raw, cut=cut)
     answers = _answers(reading, calls, wrong, partial(say, state))
     return state.say(*corrected_calls(reading, calls, answers, ledger.turn)).to(Ready())
+
+
+def corrected_calls(
+    reading: Reading, calls: tuple[ToolCall, ...], answers: tuple[Refused, ...], turn: int
+) -> tuple[Message, ...]:
+    """The calls with their answers, in a form that every server accepts back."""
+    if all(map(_replayable, calls)):
+        said = replace(reading.said, calls=calls, turn=turn)
+        corrections = (
+            Tool(call_id=call.id, name=call.name, text=answer.text, kind=answer.kind, turn=turn)
+            for call, answer in zip(calls, answers, strict=True)
+        )
+        return (said, *corrections)
+    quoted = "\n".join(f"{call.name}({call.arguments})" for call in calls)
+    words = "\n".join(filter(None, (reading.said.text, quote(quoted, 2000))))
+    said = replace(reading.said, text=words, turn=turn)
+    return (said, User(text="\n".join(answer.text for answer in answers), kind=Kind.RETRY_NUDGE, turn=turn))
+
+
+def _replayable(call: ToolCall) -> bool:
+    """Whether a server takes the call back: llama.cpp answers 500 to a history with damaged arguments."""
+    return valid.TOOL_NAME.fullmatch(call.name) is not None and valid.is_object(call.arguments)
 
 
 def _answers(

@@ -23,34 +23,20 @@ def branch(tool: ToolSpec, parameters: Raw) -> Branch:
 
     `parameters` is the part of the tool's schema that the backend's grammar supports. Made once per workflow.
     """
-    schema = msgspec.json.decode(parameters, type=dict[str, object])
+    # Two tools may define different parts under one name, and a reply's schema has those of all tools. In JSON text, a
+    # quotation mark within a string is escaped, so nothing but a reference looks like one.
+    own = b'"$ref":"#/$defs/%b.' % msgspec.json.encode(tool.name)[1:-1]
+    text = msgspec.json.format(parameters, indent=-1).replace(b'"$ref":"#/$defs/', own)
+    schema = msgspec.json.decode(text, type=dict[str, object])
     definitions = schema.pop("$defs", {})
-    prefix = f"#/$defs/{tool.name}."
     call: dict[str, object] = {
         "type": "object",
-        "properties": {"tool": {"const": tool.name}, "args": _moved(schema, prefix)},
+        "properties": {"tool": {"const": tool.name}, "args": schema},
         "required": ["tool", "args"],
         "additionalProperties": False,
     }
-    moved = definitions.items() if isinstance(definitions, dict) else ()
-    return msgspec.json.encode(call), {f"{tool.name}.{name}": _moved(value, prefix) for name, value in moved}
-
-
-def _moved(schema: object, prefix: str) -> object:
-    """The schema with its local references pointing to the renamed definitions."""
-    match schema:
-        case dict():
-            return {key: _reference(key, value, prefix) for key, value in schema.items()}
-        case list():
-            return [_moved(item, prefix) for item in schema]
-        case _:
-            return schema
-
-
-def _reference(key: str, value: object, prefix: str) -> object:
-    if key == "$ref" and isinstance(value, str):
-        return value.replace("#/$defs/", prefix, 1)
-    return _moved(value, prefix)
+    named = definitions.items() if isinstance(definitions, dict) else ()
+    return msgspec.json.encode(call), {f"{tool.name}.{name}": part for name, part in named}
 
 
 def one_of(branches: list[Branch], *, wrapped: bool = False) -> Raw:

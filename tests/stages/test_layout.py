@@ -13,7 +13,6 @@ SHARED = {
     "compaction/history": "../property/test_compaction_laws.py",
     "context_budget": "compaction/compactors/test_compaction.py",
     "halt": "../property/test_nouns.py",
-    "reading/corrections": "reading/test_replies.py",
     "reading/shown": "reading/test_provenance.py",
     "reading/toolset": "reading/test_replies.py",
     "schema/canonical_json": "../property/test_canonical_laws.py",

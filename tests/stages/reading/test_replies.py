@@ -8,12 +8,12 @@ from msgspec import Raw
 from stages.effect import RawCall, Refused, Reply
 from stages.message import Assistant, Kind, Tool, ToolCall, User
 from stages.objection import BadArguments, BesideDamage, Guessed, UnknownTool
-from stages.reading.corrections import corrected_calls
 from stages.reading.replies import Reading, reader
 from stages.reading.toolset import toolset_of
 from stages.rescue import FAMILIES
 from stages.rules import Calls, Rules
 from stages.tool import ToolEffect, ToolSpec
+from stages.validate import corrected_calls
 from stages.wire.valid import valid_history
 
 WHAT = Raw(b'{"type":"object","properties":{"what":{"type":"string"},"limit":{"type":"integer"}},"required":["what"]}')
