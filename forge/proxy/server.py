@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, closing
 from msgspec.structs import replace
 
 from forge.backends import named
+from forge.backends.slot import Slots
 from forge.connection import AnyBackend, Endpoint
 from forge.door.listening import AppServer
 from forge.masking import Hidden
@@ -22,7 +23,6 @@ from forge.proxy.options import ProxyOptions
 from forge.proxy.passage import Passage, summary_line
 from forge.proxy.policy_file import given_policy
 from forge.proxy.service import Service
-from forge.proxy.slots import Slots
 from forge.proxy.upstream import ConnectionUpstream
 from forge.telemetry.prometheus import Metrics
 from stages.wire.wires import wire

@@ -8,6 +8,7 @@ from contextlib import contextmanager, nullcontext
 
 from msgspec import Struct
 
+from forge.backends.slot import FullError, Slots
 from forge.door.asgi import STOPPING, HttpRequest
 from forge.proxy.answering import StreamedAnswer, WholeAnswer, answer_client
 from forge.proxy.app import NotedOutlet
@@ -15,7 +16,6 @@ from forge.proxy.exchange import exchange_of
 from forge.proxy.http_upstream import credential_of, forwarded_of
 from forge.proxy.model import Model
 from forge.proxy.options import ProxyOptions
-from forge.proxy.slots import FullError, Slots
 from forge.proxy.upstream import Forwarded
 from stages.wire.server.errors import RequestError
 from stages.wire.server.streams import Envelope
@@ -64,11 +64,12 @@ class Service:
             if usage := out.notes.usage:
                 self.last = Last(usage.prompt + usage.completion, exchange.request.model, time.time())
         except FullError as full:
+            busy = RequestError(message=f"the server is busy: {full}", status=429, code="server_busy", retry_after=2)
             if stream is not None and out.begun:
-                out.notes.problem = full.error.message
-                await stream.fail(full.error, wire.encode_error(full.error))
+                out.notes.problem = busy.message
+                await stream.fail(busy, wire.encode_error(busy))
             else:
-                await out.refuse(wire, full.error)
+                await out.refuse(wire, busy)
         except asyncio.CancelledError:
             # If the proxy is stopping, the client is still there and gets the error.
             if stream is not None and out.begun and not out.ended:
