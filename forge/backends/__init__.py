@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from forge.backends.server import Server, ServerOptions
     from forge.backends.servers.launch import Launch, startable
     from forge.backends.servers.server_manager import Local, ServerManager, setup_backend
-    from forge.backends.specification import named, started
+    from forge.backends.specification import named
 
 __all__ = [
     "Anthropic",
@@ -33,7 +33,6 @@ __all__ = [
     "reached",
     "setup_backend",
     "startable",
-    "started",
 ]
 
 # Starting servers and downloading models needs packages that are slower to import than a client of a running server.
@@ -47,6 +46,6 @@ __getattr__ = later(
         "forge.backends.server": ("ServerOptions", "Server"),
         "forge.backends.servers.launch": ("Launch", "startable"),
         "forge.backends.servers.server_manager": ("Local", "ServerManager", "setup_backend"),
-        "forge.backends.specification": ("named", "started"),
+        "forge.backends.specification": ("named",),
     },
 )

@@ -7,7 +7,7 @@ from forge.backends.address import is_address
 from forge.backends.anthropic import Anthropic
 from forge.backends.profile import names
 from forge.backends.server import Server, ServerOptions
-from forge.backends.servers.launch import Launch, startable
+from forge.backends.servers.launch import launch_of
 from forge.connection import TIMEOUT, Backend
 from forge.errors import ForgeError
 from stages.options import nearest
@@ -15,7 +15,6 @@ from stages.options import nearest
 if TYPE_CHECKING:
     from forge.backends.servers.download import Watch
     from forge.backends.servers.process import Tell
-    from forge.backends.servers.server_manager import ServerManager
 
 
 def named(
@@ -44,8 +43,11 @@ def named(
         return Local(model, progress=download, **options)
     if is_address(spec):
         return Server(spec, profile=profile, model=model, **options)
-    if startable(spec) and not profile:
-        return started(spec, model, progress=progress, download=download, **options)
+    if not profile and (launch := launch_of(spec, model, context_tokens=options.get("context_tokens"))):
+        from forge.backends.servers.server_manager import ServerManager  # noqa: PLC0415 - as above
+
+        options["context_tokens"] = None  # the launch has it
+        return ServerManager(launch, progress=progress, download=download, **options)
     name, colon, rest = spec.partition(":")
     if name in names() and not profile:
         if is_address(rest):
@@ -77,27 +79,3 @@ def named(
 def _refuse_others(what: str, known: set[str], options: Mapping[str, object], instead: str) -> None:
     if foreign := sorted(name for name, value in options.items() if value and name not in known):
         raise ForgeError(f"{what} has no {', '.join(foreign)}; {instead}")
-
-
-def started(
-    spec: str,
-    model: str = "",
-    *,
-    port: int = 0,
-    progress: "Tell | None" = None,
-    download: "Watch | None" = None,
-    **options: Unpack[ServerOptions],
-) -> "ServerManager":
-    """The server for `PROGRAM:MODEL`, which forge will start (`startable`). ForgeError for a second model."""
-    from forge.backends.servers.server_manager import ServerManager  # noqa: PLC0415 - as above
-
-    program, _, file = spec.partition(":")
-    if model:
-        raise ForgeError(f"two models are given, {file} and {model}; the one to start goes after the colon")
-    launch = Launch(
-        program="llamafile" if program == "llamafile" else "llama-server",
-        model=file,
-        port=port,
-        context_tokens=options.pop("context_tokens", None),
-    )
-    return ServerManager(launch, progress=progress, download=download, **options)

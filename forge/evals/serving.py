@@ -6,12 +6,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from forge.backends import Backend, Launch, ServerManager, ServerOptions, named, startable
+from forge.backends import Backend, Launch, ServerManager, ServerOptions, named
 from forge.backends.address import AsNamed
 from forge.backends.profile import known_sampling
 from forge.backends.servers.download import Watch as Download
-from forge.backends.servers.launch import served_name
-from forge.backends.servers.models import DEFAULT
+from forge.backends.servers.launch import launch_of, served_name
 from forge.connection import TIMEOUT, Connection, ModeName
 from forge.errors import ForgeError
 from forge.evals.row import Configuration
@@ -47,19 +46,21 @@ class ModelServer(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Refuse contradictions before anything is started."""
-        _program, _, model = self.backend.partition(":")
-        local = self.backend == "local"
-        started = local or (startable(self.backend) and not self.profile)
-        if started and not local and self.model:
-            raise ForgeError(f"two models are given, {model} and {self.model}; the one to start goes after the colon")
-        if self.slots and not started:
-            raise ForgeError("--slots is for a server that forge starts: local, or llama-server:MODEL")
-        if self.chat_template_file and (local or not started):
+        if self.chat_template_file and (self.backend == "local" or self.launch is None):
             raise ForgeError("--chat-template is for a server that forge starts: llama-server:MODEL")
-        if self.context_tokens and started:
+        if self.slots and self.launch is None:
+            raise ForgeError("--slots is for a server that forge starts: local, or llama-server:MODEL")
+        if self.context_tokens and self.launch is not None:
             raise ForgeError(
                 "--context is for a server that runs already; one that forge starts gets what the scenarios need"
             )
+
+    @property
+    def launch(self) -> Launch | None:
+        """What to start; None for a running server."""
+        if self.profile:
+            return None
+        return launch_of(self.backend, self.model, slots=self.slots, chat_template_file=self.chat_template_file)
 
 
 class Serving(Struct, frozen=True, kw_only=True):
@@ -86,8 +87,9 @@ async def serving(
     """
     async with AsyncExitStack() as opened:
         name = server.model
-        if launch := _launch(server, context_tokens or None):
+        if launch := server.launch:
             name = launch.model
+            launch = replace(launch, context_tokens=context_tokens or None)
             started = ServerManager(launch, api_key=server.api_key, download=download)
             manager = await opened.enter_async_context(started)
             profile = "llama-server" if launch.program == "local" else launch.program
@@ -103,22 +105,6 @@ async def serving(
             slots=max(1, first.endpoint.slots if first.endpoint else 1),
             connections=connections,
         )
-
-
-def _launch(server: ModelServer, context_tokens: int | None) -> Launch | None:
-    """What to start; None for a running server."""
-    program, _, model = server.backend.partition(":")
-    if server.backend == "local":
-        return Launch(program="local", model=server.model or DEFAULT, context_tokens=context_tokens, slots=server.slots)
-    if not startable(server.backend) or server.profile:
-        return None
-    return Launch(
-        program="llamafile" if program == "llamafile" else "llama-server",
-        model=model,
-        context_tokens=context_tokens,
-        slots=server.slots,
-        chat_template_file=server.chat_template_file,
-    )
 
 
 @asynccontextmanager

@@ -116,6 +116,29 @@ def startable(spec: str) -> bool:
     )
 
 
+def launch_of(
+    spec: str,
+    model: str = "",
+    *,
+    context_tokens: int | None = None,
+    slots: int | None = None,
+    chat_template_file: str = "",
+) -> Launch | None:
+    """What forge starts for `local` or `PROGRAM:MODEL`; None for any other backend. ForgeError for two models."""
+    program, _, file = spec.partition(":")
+    if spec != "local" and not startable(spec):
+        return None
+    if file and model:
+        raise ForgeError(f"two models are given, {file} and {model}; the one to start goes after the colon")
+    return Launch(
+        program="local" if spec == "local" else "llamafile" if program == "llamafile" else "llama-server",
+        model=file or model or models.DEFAULT,
+        context_tokens=context_tokens,
+        slots=slots,
+        chat_template_file=chat_template_file,
+    )
+
+
 def _on_the_hub(name: str) -> bool:
     return _HUB.fullmatch(name) is not None and not name.endswith(".gguf") and not name.startswith(".")
 
