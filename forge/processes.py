@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
 
 # forge/backends/servers/supervisor.py has the same: it runs without forge and cannot import it.
@@ -80,6 +79,7 @@ _NAMES = frozenset(
         *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX"),
         *("SSL_CERT_FILE", "SSL_CERT_DIR", "SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "USERPROFILE"),
         *("APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "PROGRAMFILES", "NUMBER_OF_PROCESSORS", "PROCESSOR_ARCHITECTURE"),
+        *("PYENV_ROOT", "NVM_DIR", "GOPATH", "GOROOT", "JAVA_HOME", "CARGO_HOME", "RUSTUP_HOME"),
     }
 )
 """Locations of programs, libraries and files, and the language."""
@@ -98,12 +98,11 @@ _HUB_VARIABLES = ("HF_", "HUGGING_FACE_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROX
 _SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL")
 
 
-def needed(environment: Mapping[str, str] | None = None, *, fetches: bool = False) -> dict[str, str]:
+def needed(*, fetches: bool = False) -> dict[str, str]:
     """The part of this process's environment that a child needs; `fetches`: it downloads its model from the hub."""
-    given = os.environ if environment is None else environment
     return {
         name: value
-        for name, value in given.items()
+        for name, value in os.environ.items()
         if (fetches and name.upper().startswith(_HUB_VARIABLES))
         or ((name.upper() in _NAMES or name.upper().startswith(_PREFIXES)) and not is_secret(name))
     }

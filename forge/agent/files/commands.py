@@ -10,17 +10,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from forge.errors import ToolResolutionError
-from forge.processes import GRACE, end_group, exit_code
+from forge.processes import GRACE, end_group, exit_code, needed
 
 KEPT = 1_000_000
 """Maximum bytes of an output to keep: half from its beginning, half from its end."""
-
-_PASSED_ON = (
-    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"),
-    *("VIRTUAL_ENV", "CONDA_PREFIX", "PYENV_ROOT", "NVM_DIR"),
-    *("GOPATH", "GOROOT", "JAVA_HOME", "CARGO_HOME", "RUSTUP_HOME"),
-)
-"""Environment variables to pass on; others may hold secrets."""
 
 _PLAIN = {
     "TERM": "dumb",
@@ -96,12 +89,11 @@ def _started(
 
     Cancelling asyncio's own start kills only the process, not what it has started.
     """
-    given = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     try:
         return subprocess.Popen(  # noqa: S603
             command,
             cwd=folder,
-            env={**given, **_PLAIN, **environment},
+            env={**needed(), **_PLAIN, **environment},
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=sink,
