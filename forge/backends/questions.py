@@ -65,12 +65,7 @@ class ServerAnswer(Struct, frozen=True, kw_only=True):
 
     def read(self, form: type[_T]) -> _T | None:
         """The decoded answer; None for a refusal, another form, or an incomplete body."""
-        return decoded(self.body, form) if self.good and not self.unread else None
-
-
-def decoded(body: bytes, form: type[_T]) -> _T | None:
-    """The decoded JSON of a body; None if it has another form."""
-    return decode_or(msgspec.json.Decoder(form), body, None)
+        return decode_or(msgspec.json.Decoder(form), self.body, None) if self.good and not self.unread else None
 
 
 async def exchange(

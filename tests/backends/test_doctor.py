@@ -53,7 +53,7 @@ def test_llama_cpp_whose_calls_come_as_text_is_seen_through(ward: str) -> None:
     assert "of the family `fenced`" in told(visit, "tool calls").came
     assert (facts.required, facts.named, facts.enforced) == (False, False, {"json_schema": True})
     assert told(visit, "prompt over the context").verdict == "yes"
-    assert "exceed_context_size_error" in told(visit, "prompt over the context").came
+    assert "exceeds the available context size" in told(visit, "prompt over the context").came
     assert profile_of(visit).mode == "constrained"
 
 

@@ -7,9 +7,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from forge.backends.endpoints import ModelList
-from forge.backends.questions import ServerAnswer, decoded
+from forge.backends.questions import ServerAnswer
 from forge.backends.recognition import About, ContextSize, ServerKind, context_of, kind_of
 from forge.backends.template import Template
+from stages.wire.faults import error_message
 from stages.wire.wires import Constrain
 
 # Questions, answers, findings and facts.
@@ -88,24 +89,10 @@ class Probe(Struct, frozen=True, kw_only=True):
     tokens: int = 0
 
 
-class _Told(Struct):
-    message: str = ""
-
-
-class _Error(Struct):
-    error: _Told | str = ""
-    detail: str = ""
-    message: str = ""
-
-
 def error_line(answer: ServerAnswer) -> str:
     """An answer for people: its status and error, on one line."""
-    found = decoded(answer.body, _Error)
-    if found is None:
-        said = flattened(answer.body.decode(errors="replace")) or answer.unread or "an empty body"
-        return f"status {answer.status}: {said}"
-    error = found.error if isinstance(found.error, str) else found.error.message
-    return f"status {answer.status}: {flattened(error or found.detail or found.message or 'no error message')}"
+    body = answer.body.decode(errors="replace")
+    return f"status {answer.status}: {flattened(error_message(body) or body) or answer.unread or 'an empty body'}"
 
 
 def flattened(text: str, size: int = 160) -> str:

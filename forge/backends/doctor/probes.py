@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 from msgspec.structs import replace
 
 from forge.backends.doctor.facts import WANTS_KEY, Facts, Finding, Probe, ProbeRequest, error_line, flattened, is_page
 from forge.backends.endpoints import TokenList
 from forge.backends.profile import named_profile
-from forge.backends.questions import ServerAnswer, decoded
+from forge.backends.questions import ServerAnswer
 from forge.errors import quantity
 from stages import rescue
 from stages.confidence.measure import ALTERNATIVES
@@ -239,19 +239,9 @@ def _ask_overflow(facts: Facts) -> ProbeRequest | str:
     return _question(facts, (User(text="word " * (size + 64)),), tokens=1)
 
 
-class _Typed(Struct):
-    type: str = ""
-
-
-class _Overflow(Struct):
-    error: _Typed | str = ""
-
-
 def _read_overflow(_: Facts, answer: ServerAnswer, said: Reply | None) -> _Read:
     if not answer.good:
-        found = decoded(answer.body, _Overflow)
-        kind = f" ({found.error.type})" if found and isinstance(found.error, _Typed) and found.error.type else ""
-        return {}, _yes(f"{error_line(answer)}{kind}", "it refuses what does not fit")
+        return {}, _yes(error_line(answer), "it refuses what does not fit")
     taken = f", {said.usage.prompt} tokens counted" if said and said.usage else ""
     means = "it silently cuts what does not fit, or its context is larger than it says"
     does = "compacts before the context is full; forge run --context gives it the true size"
