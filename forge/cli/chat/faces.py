@@ -4,42 +4,18 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from forge.cli.chat.screen import Printed, Spelled
 from forge.cli.console import LABEL_WIDTH, LabelledText
 from forge.cli.status import Screen
 from forge.interpreters.threads import in_thread, unheard
 
-# The protocol.
+if TYPE_CHECKING:
+    from forge.cli.chat.terminal_face import TerminalFace
 
-
-class Face(Protocol):
-    """What a chat needs of a terminal. `steers`: the person can type while the agent works."""
-
-    steers: bool
-
-    async def line(self) -> str | None:
-        """The next line entered; None at the end of input."""
-
-    def show(self, *printed: Printed) -> None:
-        """Print permanently."""
-
-    def working(self, screen: Screen | None) -> None:
-        """Show work in progress; None: there is none."""
-
-    def size(self) -> tuple[int, int]:
-        """The width and height, in cells, available for a question."""
-
-    async def answer(self, lines: Sequence[str], prompt: str, begun: str = "") -> str | None:
-        """Show the lines and return the person's answer; None if nobody is there.
-
-        `begun` is an initial answer to edit.
-        """
-
-    def propose(self, text: str) -> None:
-        """Prefill the person's next line with this text."""
-
+Face: TypeAlias = "PlainFace | TerminalFace"
+"""What a chat shows to the person, and where they type. `steers`: they can type while the agent works."""
 
 # Plain lines, for pipes, dumb terminals, and people who want them; one row per event.
 
@@ -83,7 +59,7 @@ class PlainFace:
         return max(30, size.columns - LABEL_WIDTH - 3), max(5, size.lines - 4)
 
     async def answer(self, lines: Sequence[str], prompt: str, begun: str = "") -> str | None:
-        """What the person types."""
+        """What the person types; None if nobody is there. `begun` is an answer to edit."""
         self.show(LabelledText("asks", "\n".join(filter(None, (*lines, begun, prompt)))))
         return await self._typed("? ")
 
