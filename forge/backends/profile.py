@@ -23,7 +23,7 @@ from stages.wire.wires import OPENAI, WIRES, Dialect, wire
 DEFAULT_CONTEXT = 4096
 """Context in tokens if neither the server nor its profile gives a number."""
 
-ContextSource = Literal["given", "props", "models", "show"]
+ContextSource = Literal["given", "props", "models", "model", "show"]
 
 
 class Profile(Dialect, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -49,16 +49,16 @@ class Profile(Dialect, frozen=True, kw_only=True, forbid_unknown_fields=True, om
     """Texts of the errors by which the server refuses a schema."""
     context: ContextSource = "given"
     """Where to ask for the context size: `props` (llama.cpp) or `models` (`max_model_len` of vLLM) with the wire
-    `openai`, `show` with `ollama`, `given` for nowhere."""
+    `openai`, `model` with `anthropic`, `show` with `ollama`, `given` for nowhere."""
     alternating: bool | None = None
     """Whether the chat template requires alternating roles; if unset, the template is examined where it is visible."""
     formats: tuple[Format, ...] = ()
     """Formats in which its models write calls as text, besides those that forge knows (docs/rescue.md)."""
     temperature: float | None = None
     """The default temperature; if unset, the server decides."""
-    tokenizer: bool | Literal["messages"] = False
+    tokenizer: bool | Literal["messages", "anthropic"] = False
     """Whether the server counts tokens: `true` at `/apply-template` and `/tokenize` like llama.cpp, `"messages"` at
-    `/tokenize` like vLLM, which accepts messages."""
+    `/tokenize` like vLLM, which accepts messages, `"anthropic"` at `/v1/messages/count_tokens`."""
     logprobs: bool = False
     """Whether the server returns token probabilities with alternatives on request (`logprobs` and `top_logprobs` of
     chat completions; docs/confidence.md)."""
@@ -78,7 +78,7 @@ class Profile(Dialect, frozen=True, kw_only=True, forbid_unknown_fields=True, om
             )
         if self.tool_choice != "none" and (not spoken.demands or not self.native_calls):
             raise ValueError(f'tool_choice = "{self.tool_choice}" needs tools in the request; leave it out')
-        asked = ("props", "models") if spoken.lists_models else ("show",) if spoken.sets_context else ()
+        asked = ("props", "models") if spoken.lists_models else ("show",) if spoken.sets_context else ("model",)
         if self.context not in ("given", *asked):
             has = ", ".join(("given", *asked))
             raise ValueError(f'context = "{self.context}" is not for the wire "{self.wire}"; there it may be: {has}')

@@ -10,6 +10,7 @@ import httpx
 from msgspec.structs import replace
 
 from forge.backends.credentials import HEADERS, headers_for, keys, secrets
+from forge.backends.endpoints import AnthropicModel
 from forge.backends.http_client import Verify, direct, forward_proxy, new_client, sender, trust
 from forge.backends.profile import (
     DEFAULT_CONTEXT,
@@ -22,10 +23,10 @@ from forge.backends.profile import (
     recommended,
     usual,
 )
-from forge.backends.questions import Counting, Tokenizer
+from forge.backends.questions import Counting, Tokenizer, ask
 from forge.backends.recognition import About, addressed, ask_about, context_of, kind_of
 from forge.connection import TIMEOUT, Connection, Endpoint, ModeName, Setup
-from forge.errors import ForgeError, checked_options
+from forge.errors import BackendError, ForgeError, checked_options
 from forge.interpreters.http import TOTAL
 from stages.options import Seconds, Tokens
 from stages.retry import RetryPolicy
@@ -60,6 +61,7 @@ class ServerOptions(TypedDict, total=False):
     retry: RetryPolicy | None
     proxy: str | None
     verify: Verify
+    transport: httpx.AsyncBaseTransport | None
     probe: bool
 
 
@@ -78,7 +80,8 @@ class Server:
     `api_key`, or a header in `headers`, is the only credential; without one, the profile's environment variable is
     read, only for the profile's own address. `timeout`: maximum seconds without a byte from the server;
     `total_timeout`: maximum seconds per request, None for no limit. `proxy` and `verify` are httpx's (a client
-    certificate goes into an ssl.SSLContext). ForgeError for contradictory options.
+    certificate goes into an ssl.SSLContext); a `transport` of httpx is used instead of both. ForgeError for
+    contradictory options.
     """
 
     @checked_options
@@ -117,7 +120,7 @@ class Server:
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Connection]:
         """Examine the server and connect. BackendError if nothing answers; ForgeError for what it cannot do."""
-        straight = direct(self._base, proxy=self._proxy, verify=self._verify)
+        straight = self._options.get("transport") or direct(self._base, proxy=self._proxy, verify=self._verify)
         async with new_client(
             self._base,
             headers=self._headers,
@@ -133,9 +136,10 @@ class Server:
                 about = await ask_about(http, self._base, props=False)
             profile, because = await self._recognised(http, about)
             model = self._first(about)
-            takes: Counting = "messages" if profile.tokenizer == "messages" else "text"
+            takes: Counting = "text" if isinstance(profile.tokenizer, bool) else profile.tokenizer
             tokenizer = Tokenizer(http, self._base.removesuffix("/v1"), model=model, takes=takes)
-            rate = await tokenizer.tokens_per_character() if profile.tokenizer else None
+            whole = takes == "anthropic"  # it counts whole requests alone
+            rate = await tokenizer.tokens_per_character() if profile.tokenizer and not whole else None
             context, most = await self._context(http, profile, about, model)
             setup = await self._setup(http, profile, about, context)
             setup = replace(setup, because=because, tokens_per_character=rate)
@@ -159,7 +163,7 @@ class Server:
                 transport=straight,
                 model=setup.model,
             )
-            count = None if rate is None else tokenizer.count
+            count = tokenizer.count if whole or rate is not None else None
             yield Connection(setup, send, stream=send, count=count, endpoint=self._endpoint(profile, about, most))
 
     async def _setup(self, http: httpx.AsyncClient, profile: Profile, about: About, context: int) -> Setup:
@@ -264,6 +268,8 @@ class Server:
 
                 # Ollama allocates what is requested, up to the model's maximum.
                 return await context_to_ask_for(http, self._root(profile), model, default, wished=wished)
+            case "model":
+                has = 0 if wished else await self._model_limit(http, model)
             case "given":
                 has = 0
         if wished and 0 < has < wished:
@@ -272,3 +278,11 @@ class Server:
                 "out, or start the server with a larger context"
             )
         return wished or has or default, 0
+
+    async def _model_limit(self, http: httpx.AsyncClient, model: str) -> int:
+        """The context that Anthropic's API reports of the model; 0 if it, or a compatible one, reports none."""
+        answer = await ask(http, f"{self._base}/models/{model}")
+        if answer.status in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
+            raise BackendError(f"{self._base} rejects this key (status {answer.status}); check it")
+        found = answer.read(AnthropicModel)
+        return (found.max_input_tokens if found else None) or 0
