@@ -63,7 +63,6 @@ def json_lines(shown: list[Shown], missed: int) -> Iterator[str]:
 
 def _json(passage: Passage) -> str:
     """The request as a log entry: what was done, never what was said."""
-    notes = passage.notes
     told: dict[str, object] = {
         "time": datetime.fromtimestamp(passage.at, UTC).isoformat(timespec="milliseconds"),
         "level": "INFO",
@@ -74,14 +73,7 @@ def _json(passage: Passage) -> str:
         "status": passage.status,
         "seconds": round(passage.seconds, 6),
         "client": client_name(passage),
-        "model": notes.model,
-        "outcome": notes.outcome,
-        "attempts": notes.attempts,
-        "usage": notes.usage,
-        "rescued": notes.rescued,
-        "refused": notes.refused,
-        "compacted": notes.compacted,
-        "problem": notes.problem,
+        **msgspec.structs.asdict(passage.notes),
     }
     return msgspec.json.encode({name: value for name, value in told.items() if value}).decode()
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import AsyncGenerator, Iterable, Iterator
-from typing import Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,6 +12,9 @@ from stages.effect import Fault, Replied, Reply, Request, Send
 from stages.wire.deltas import Ended, Piece, gather_reply, reply_pieces
 from stages.wire.faults import Overflow, overflow_of
 from stages.wire.wires import Wire
+
+if TYPE_CHECKING:
+    from forge.proxy.http_upstream import HttpUpstream
 
 
 class Forwarded(Struct, frozen=True, kw_only=True):
@@ -67,22 +70,6 @@ class Heard(Struct, frozen=True):
     pieces: tuple[Piece | Fault, ...]
 
 
-class Upstream(Protocol):
-    """A backend."""
-
-    async def whole(self, post: Post) -> Whole | Refusal:
-        """The whole answer."""
-        ...
-
-    async def count(self, post: Post) -> int | Refusal | None:
-        """The backend's token count of the body's prompt; None if it does not count."""
-        ...
-
-    def stream(self, post: Post) -> AsyncGenerator[Heard | Refusal]:
-        """The answer's events as they arrive; a Refusal is the last one. Close the iterator to cancel the request."""
-        ...
-
-
 class ConnectionUpstream:
     """A backend that is not an HTTP server, asked through its connection; replies arrive whole."""
 
@@ -107,6 +94,9 @@ class ConnectionUpstream:
         for piece in reply_pieces(answer.reply):
             yield Heard(b"", (piece,))
 
+
+Upstream: TypeAlias = "ConnectionUpstream | HttpUpstream"
+"""A backend. `stream` yields a Refusal last; close its iterator to cancel the request."""
 
 # Reading an answer event by event, whatever its content type says: events or a whole reply.
 
