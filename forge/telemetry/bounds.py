@@ -20,20 +20,17 @@ class Bounded:
         return name
 
 
+_OUTCOMES: dict[type[object], str] = {
+    Succeeded: "succeeded",
+    Unresolved: "unresolved",
+    Failed: "failed",
+    NotRun: "not_run",
+    Refused: "not_run",
+    InDoubt: "in_doubt",
+    Paused: "paused",
+}
+
+
 def tool_outcome(outcome: object) -> str:
     """A tool call's outcome in one word."""
-    match outcome:
-        case Succeeded():
-            return "succeeded"
-        case Unresolved():
-            return "unresolved"
-        case Failed():
-            return "failed"
-        case NotRun() | Refused():
-            return "not_run"
-        case InDoubt():
-            return "in_doubt"
-        case Paused():
-            return "paused"
-        case _:
-            return "cancelled"
+    return _OUTCOMES.get(type(outcome), "cancelled")

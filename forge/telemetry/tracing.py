@@ -183,8 +183,8 @@ class _ToolCall(_Operation):
             return
         write = what.writer(self._seen.redact)
         called = Execute(calls=(what.call,))
-        given = msgspec.json.decode(write(called, called), type=_Called).calls[0]
-        self.span.set_attribute(names.TOOL_ARGUMENTS, content.cut(given.arguments))
+        written = msgspec.json.decode(write(called, called), type=Execute)
+        self.span.set_attribute(names.TOOL_ARGUMENTS, content.cut(written.calls[0].arguments))
         if isinstance(outcome, Succeeded | Failed):
             results = Results(results=(replace(outcome, value=_NULL) if isinstance(outcome, Succeeded) else outcome,))
             told = msgspec.json.decode(_member(write(OutcomeLine(outcome=results), results), "outcome"), type=_Told)
@@ -192,14 +192,6 @@ class _ToolCall(_Operation):
 
 
 _NULL = msgspec.Raw(b"null")
-
-
-class _Given(msgspec.Struct):
-    arguments: str = ""
-
-
-class _Called(msgspec.Struct):
-    calls: list[_Given]
 
 
 class _Result(msgspec.Struct):
