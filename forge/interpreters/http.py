@@ -199,7 +199,7 @@ class Body(Struct, frozen=True, kw_only=True):
 
 async def read_bounded(response: httpx.Response, limit: int) -> Body:
     """The body of an unread response, at most `limit` bytes."""
-    if packed := _packing(response):
+    if packed := packing(response.headers):
         return Body(whole=False, packed=packed)
     chunks: list[bytes] = []
     try:
@@ -210,10 +210,13 @@ async def read_bounded(response: httpx.Response, limit: int) -> Body:
     return Body(content=b"".join(chunks))
 
 
-def _packing(response: httpx.Response) -> str:
+_PACKINGS = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd", "compress"})
+
+
+def packing(headers: Mapping[str, str]) -> str:
     """The body's unrequested compression; empty if there is none."""
-    packed: str = response.headers.get("content-encoding", "").strip().lower()
-    return "" if packed == "identity" else packed[:40]
+    packed = headers.get("content-encoding", "").strip().lower()
+    return packed if packed in _PACKINGS else ""
 
 
 # A streamed reply: read in chunks, passed to the watcher, gathered into a Reply.
@@ -349,7 +352,7 @@ class HttpSender:
             return fault_of(error, self._where, self._silence)
 
     async def _answer(self, response: httpx.Response, watcher: Watcher | None) -> Reply | Fault:
-        packed = _packing(response)
+        packed = packing(response.headers)
         # Some servers answer a request for a stream with a whole reply.
         whole = response.headers.get("content-type", "").startswith("application/json")
         if watcher is not None and response.is_success and not packed and not whole:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from forge.backends.credentials import HEADERS
 from forge.backends.endpoints import AnthropicCount
 from forge.connection import Endpoint
-from forge.interpreters.http import REPLY_LIMIT, STREAM_LIMIT, page_told, status_fault, with_type
+from forge.interpreters.http import REPLY_LIMIT, STREAM_LIMIT, packing, page_told, status_fault, with_type
 from forge.masking import masked_fault
 from forge.proxy.endpoint_client import EndpointClient, HttpAnswer, OpenRequest
 from forge.proxy.upstream import Forwarded, Heard, Hearing, Post, Refusal, TransportError, Whole, streamed_reply
@@ -26,9 +26,6 @@ _EVENTS_LIMIT = 250_000
 
 _EVENTS_AT_ONCE = 64
 """Events after which other tasks may run: a chunk may hold tens of thousands."""
-
-_PACKINGS = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd", "compress"})
-"""Content encodings; the proxy requests none of them."""
 
 
 class HttpUpstream:
@@ -135,10 +132,9 @@ class HttpUpstream:
 
     def _packed(self, answer: HttpAnswer) -> Refusal | None:
         """The refusal of a compressed body, which was not requested."""
-        encoding = answer.headers.get("content-encoding", "").strip().lower()
-        if encoding not in _PACKINGS:
+        if not (encoding := packing(answer.headers)):
             return None
-        said = f"{self._url} answered with content-encoding: {encoding[:40]}, although identity was requested"
+        said = f"{self._url} answered with content-encoding: {encoding}, although identity was requested"
         return Refusal(Fault(kind="malformed", detail=said))
 
     def _refused(self, answer: HttpAnswer, raw: bytes) -> Refusal:
