@@ -174,6 +174,7 @@ class Work:
             try:
                 return said, *await _next(job, before, said)
             except ForgeError:
+                # The message was refused, but not what was said before it: that goes with the next message.
                 self._unread.extendleft(reversed(waiting))
                 raise
         if before is None or isinstance(before.phase, Done):
@@ -273,6 +274,9 @@ class Agent(Generic[R_co]):
     `fallbacks` continues, provided that `fall_back_on` accepts the halt. The other options are those of a Workflow and
     apply to each message; by default it makes at most 20 model calls.
 
+    `workflow` is what each message runs, built-in tools and system prompt included; `sections` are those of that
+    prompt, in order, with their token counts. To change them, make another agent, or use `add_tools`.
+
     Every mistake in the definition is reported at once, as a DefinitionError. `async with agent:` keeps the backend
     connected, and a model in this process loaded, between messages. An agent belongs to one event loop.
     """
@@ -306,11 +310,11 @@ class Agent(Generic[R_co]):
             options=options,
         )
         self._tools = tuple(tools)
-        self._workflow, self._sections = self._make(tools=self._tools)
-        self._backend: AnyBackend = backend
+        self.workflow, self.sections = self._make(tools=self._tools)
+        self.backend: AnyBackend = backend
         self._work = Work(memory)
         self.facts = facts
-        self._fallbacks = tuple(fallbacks)
+        self.fallbacks = tuple(fallbacks)
         self._fall_back_on: FallBackOn = placed(fall_back_on, "fall_back_on", bool)
         self._connection = AsyncExitStack()
         self._held: OpenBackend | None = None
@@ -318,26 +322,6 @@ class Agent(Generic[R_co]):
     def __repr__(self) -> str:
         """Its name and its conversation."""
         return f"Agent({self.workflow.name!r}, {self.state!r})"
-
-    @property
-    def workflow(self) -> Workflow[R_co]:
-        """The workflow of each message, including built-in tools and system prompt."""
-        return self._workflow
-
-    @property
-    def backend(self) -> AnyBackend:
-        """The backend, as given."""
-        return self._backend
-
-    @property
-    def fallbacks(self) -> tuple[AnyBackend, ...]:
-        """The backends to continue with if the first one halts."""
-        return self._fallbacks
-
-    @property
-    def sections(self) -> tuple[Section, ...]:
-        """The sections of the system prompt, in order, with their token counts."""
-        return self._sections
 
     @property
     def prompt_use(self) -> PromptUse | None:
@@ -376,7 +360,7 @@ class Agent(Generic[R_co]):
     def add_tools(self, *tools: AnyTool) -> None:
         """Add tools, from the next message on. DefinitionError for invalid ones; then nothing changes."""
         more = (*self._tools, *tools)
-        self._workflow, self._sections = self._make(tools=more)
+        self.workflow, self.sections = self._make(tools=more)
         self._tools = more
 
     @checked_options
@@ -461,7 +445,7 @@ class Agent(Generic[R_co]):
 
     async def __aenter__(self) -> Self:
         """Connect the backend and keep it connected. ForgeError if it cannot be reached."""
-        self._held = OpenBackend(await self._connection.enter_async_context(reached(self._backend).connect()))
+        self._held = OpenBackend(await self._connection.enter_async_context(reached(self.backend).connect()))
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -472,11 +456,11 @@ class Agent(Generic[R_co]):
     def _job(self, message: str | None, watching: Following, budget: Budget | None = None) -> Job[R_co]:
         return Job(
             workflow=self.workflow,
-            backend=self._held or self._backend,
+            backend=self._held or self.backend,
             message=message,
             watching=watching,
             budget=budget,
             facts=self.facts,
-            fallbacks=self._fallbacks,
+            fallbacks=self.fallbacks,
             fall_back_on=self._fall_back_on,
         )
