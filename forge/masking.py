@@ -172,6 +172,7 @@ class Hidden:
         """The text with its secrets masked. If one is spelt in a mixture of ways, the whole text is masked."""
         for form in self._forms:
             text = text.replace(form, MASK)
+        # A secret may be escaped only in part, `a%62c`: no list of spellings has that.
         plain = undone(text)
         return MASK if plain != text and plain in self else text
 

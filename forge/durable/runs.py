@@ -378,6 +378,7 @@ class Runs:
         """Cancel the run: stop its work and give every call a result. An ended run is left unchanged."""
         first = await self._first(run)
         client = self._database.client
+        # A mark, and not DBOS's own cancellation: that records nothing of the step that it ends.
         # Mark first, then look: a segment that begins in between sees the mark.
         await client.update_workflow_attributes_async(first.id, {"cancel": True}, merge=True)
         last = await self._last(run)
@@ -631,6 +632,8 @@ class Runs:
     async def _lasts(self, firsts: Sequence[SegmentRow]) -> Sequence[SegmentRow]:
         """The last segments of the runs with these first segments."""
         lasts = {row.id: row for row in firsts}
+        # The note on the first segment saves reading them all, but may be behind: a worker can die before it notes the
+        # next segment. What the segments themselves say decides.
         noted = {row.id: segment_id(_run(row.id), number) for row in firsts if (number := _noted(row, "segment"))}
         if noted:
             found = await self.rows(list(noted.values()))

@@ -172,6 +172,7 @@ def cells(
 
     Scenarios that exclude a configuration are left out.
     """
+    # Seeds outermost: a series that is stopped has compared everything a little, rather than a few things fully.
     for seed in seeds:
         for scenario in (one for one in scenarios if one.has(seed)):
             for configuration in configurations:

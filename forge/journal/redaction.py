@@ -206,7 +206,7 @@ class Marks:
         for match in finder.finditer(text):
             begin, found = match.start(), match[0]
             if begin < at:
-                continue
+                continue  # within a truncated spelling that was just replaced
             end = match.end()
             if found not in self._forms:
                 form = max(self._heads[found], key=lambda one: end_of_form(one, text, begin))

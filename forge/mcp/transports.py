@@ -137,6 +137,7 @@ class StdioTransport:
         return [message]
 
     def _unreadable(self, start: bytes, end: bytes, what: str) -> list[JSONRPCMessage]:
+        # If it cannot be told which call is answered, all of them fail: the one would otherwise wait for its timeout.
         known = answered_request(start, end)
         concerned = {*self._asked} if known is None else self._asked & {known}
         self._asked -= concerned

@@ -1,4 +1,4 @@
-"""Admission: which events of a streamed reply may be shown before the reply is complete. Pure.
+"""Admission: which events of a streamed reply may be shown before the reply is complete.
 
 Reasoning is shown at once, text when it can no longer be part of a call, calls when they have been judged. Events
 without content (the begin or end of a block) are shown with the next event, so that forge can still insert its own.
@@ -48,6 +48,8 @@ class Admission:
 
     def _split(self) -> list[Heard]:
         """Remove the events that may be shown from those that are held."""
+        # Up to the last event whose text is free. Events without content wait for one with content (see above), so the
+        # end of what is shown moves only where there are pieces.
         shown = spent = used = 0
         for number, heard in enumerate(self.held, start=1):
             used += len(_text(heard))

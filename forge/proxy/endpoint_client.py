@@ -167,6 +167,7 @@ class HttpAnswer:
 
     def _look(self) -> None:
         """Fail if the answer takes too long; while reading is paused for a slow client, only the total counts."""
+        # Set anew when it rings, and not for each chunk, of which a stream has thousands.
         now = self._loop.time()
         late = self._end if self._paused else min(self._end, self._heard + self._silence)
         if now >= late - 0.001:

@@ -169,6 +169,7 @@ def applied(policy: ModelPolicy, rules: Rules) -> Applied:
     absent = tuple(dict.fromkeys((*(name for name in _named(policy) if name not in known), *_lacking(policy, known))))
     limit = (tool_calls(ruled),) if policy.limits.max_tool_calls is not None else ()
     if ruled == rules and not limit:
+        # Nothing in the policy is about these tools: without guards, no ledger is counted for the session either.
         return Applied(rules=rules, guards=(), policy=policy, absent=absent)
     return Applied(rules=ruled, guards=(*guards_of(ruled), *limit), policy=policy, absent=absent)
 

@@ -429,6 +429,7 @@ class App:
         out = asks.out
         async with self._followed(run) as followed:
             reading = Follower(followed, after)
+            # A browser reconnects whenever a stream ends. For one that has everything, the answer is 204 and no stream.
             if after is not None and run.over:
                 while not (followed.over or self.draining):
                     await self._more(followed.changed)

@@ -159,6 +159,8 @@ def task_workflow(task: AgentTask, agent: Agent, gates: Gates) -> tuple[Workflow
     bounds = Bounds(limits=limits, root=os.path.realpath(task.folder), effects=effects)
     prompt = "\n\n".join(filter(None, (own.system_prompt, literal(task.instructions), literal(_told(task)))))
     changing = tuple(name for name in _CHANGING if name in effects)
+    # Forbidden tools are left out, but for those that a rule of the agent's names, which would not be valid without
+    # them. The guard refuses these.
     unused = _unused(own.rules, {made.name for made in tools if not allows(limits, made.name, effects[made.name])})
     tools = [made for made in tools if made.name not in unused]
     built = dataclasses.replace(
