@@ -176,4 +176,4 @@ def test_gates_need_an_end_in_words(tmp_path: Path) -> None:
 def test_a_task_made_in_python_is_held_to_the_same(task: Callable[[], AgentTask], said: str) -> None:
     agent = Agent("coder", backend=Scripted([]), tools=[deploy])
     with pytest.raises((DefinitionError, OptionError), match=said):
-        task_workflow(task(), agent, Gates((), ".", 1))
+        task_workflow(task(), agent, Gates((), Path(), 1))
