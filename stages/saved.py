@@ -9,14 +9,17 @@ from msgspec.structs import replace
 
 from stages.decoding import decode, decode_or
 from stages.message import History
+from stages.options import checked
 from stages.state import SCHEMA_VERSION, Memo, State
 
 
+@checked
 def save(state: State) -> bytes:
     """The state as JSON. A run loaded from it continues exactly as this one."""
     return msgspec.json.encode(without_memory(state))
 
 
+@checked
 def load(saved: bytes | str) -> State:
     """The state that was saved, without its memo, so the next request is encoded anew.
 
