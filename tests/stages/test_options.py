@@ -182,8 +182,8 @@ def test_every_way_to_run_names_the_wrong_option(entry: Entry, options: dict[str
             lambda: Desk(guards=[repetition]).workflow,
             "guards[0]: repetition makes a function; call it, as in repetition(",
         ),
-        (lambda: save(FLOW), "state is Workflow("),  # type: ignore[arg-type]  # wrong on purpose
-        (lambda: load(FLOW), "saved is Workflow("),  # type: ignore[arg-type]  # wrong on purpose
+        (lambda: save(FLOW), "state is Workflow("),
+        (lambda: load(FLOW), "saved is Workflow("),
         (lambda: Scripted([3]), "script[0] is 3; it must be a string, a Reply or a Fault"),  # type: ignore[list-item]  # wrong on purpose
         (lambda: run_sync(slow, "Go.", backend=LOCAL), "workflow is <function slow at "),
         (lambda: run_sync(FLOW, "Go.", backend=Scripted), "backend is the class Scripted; write Scripted()"),
