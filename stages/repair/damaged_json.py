@@ -56,7 +56,7 @@ def repair_json(text: str, start: int, *, opened: bool = False, called: bool = F
         reader.run(opened=opened, called=called)
     except BrokenError as broken:
         return BrokenJson(end=broken.position, cut=broken.cut)
-    repairs = tuple(dict.fromkeys(reader.repairs))
+    repairs = tuple(reader.repairs)
     return FoundJson(
         text="".join(reader.out),
         end=reader.position,

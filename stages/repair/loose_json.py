@@ -89,7 +89,7 @@ class Reader:
         self.text = text
         self.position = start
         self.out: list[str] = []
-        self.repairs: list[str] = []
+        self.repairs: dict[str, None] = {}
         self.open: list[str] = []
         self.values = 0
         self.tuples: list[int] = []
@@ -120,12 +120,12 @@ class Reader:
         end = _BLANK.match(self.text, self.position).end()  # type: ignore[union-attr]  # it matches the empty string
         skipped = self.text[self.position : end]
         if skipped and not skipped.isspace():
-            self.repairs.append("escaped_blanks" if skipped.lstrip().startswith("\\") else "comments")
+            self.note("escaped_blanks" if skipped.lstrip().startswith("\\") else "comments")
         self.position = end
         following = self.text[end : end + 1]
         if following.isascii() or (meant := following.translate(_FULL_WIDTH)) == following:
             return following
-        self.repairs.append("full_width")
+        self.note("full_width")
         return meant
 
     def broken(self) -> BrokenError:
@@ -137,7 +137,7 @@ class Reader:
             raise BrokenError(len(self.text), cut=False)
         first = self.blank()
         if self.out[-1:] == [":"] and self.out[-2] in _GIVEN and (text := _OBJECT_TEXT.match(self.text, self.position)):
-            self.repairs.append("arguments_as_text")
+            self.note("arguments_as_text")
             self.position = text.end()
             self.in_quotes = len(self.open)
             self.push("{")
@@ -145,7 +145,7 @@ class Reader:
             self.push(first)
         elif first == "(":
             self.tuples.append(len(self.out))
-            self.repairs.append("tuple")
+            self.note("tuple")
             self.push(first)
         elif self.out and self.out[-1] in (":", "[") and _KEY_AHEAD.match(self.text, self.position):
             self.opened()
@@ -161,7 +161,7 @@ class Reader:
         """An object whose opening brace is missing: its first key stands here."""
         if len(self.open) >= _DEEPEST:
             raise self.broken()
-        self.repairs.append("missing_opener")
+        self.note("missing_opener")
         self.out.append("{")
         self.open.append("{")
         self.member()
@@ -173,7 +173,7 @@ class Reader:
         self.position += 1
         if opener == "{" and self.text.startswith("{", self.position):
             self.position += 1
-            self.repairs.append("doubled_braces")
+            self.note("doubled_braces")
             opener = "{{"
         self.open.append(opener)
 
@@ -182,7 +182,7 @@ class Reader:
         if found is None:
             raise BrokenError(len(self.text), cut=True)
         self.out.append(found.json)
-        self.repairs += found.repairs
+        self.note(*found.repairs)
         self.position = found.end
 
     def place(self) -> Literal["argument", "member", "item"]:
@@ -201,21 +201,21 @@ class Reader:
             if delimited := None if bare or not self.open else _DELIMITED.match(self.text, self.position):
                 self.position = delimited.end()
                 self.out.append(msgspec.json.encode(delimited[2]).decode())
-                self.repairs.append("other_quotes")
+                self.note("other_quotes")
                 return
             if bare:
                 self.position = bare.end()
                 self.out.append(
                     msgspec.json.encode((unopened[1] or unopened[2]) if unopened else bare[0].rstrip()).decode()
                 )
-                self.repairs.append("bare_string")
+                self.note("bare_string")
                 return
             if word := _LAST_WORD.match(self.text, self.position):
                 self.position = word.end()
             raise self.broken()
         self.position = found.end
         self.out.append(found.json)
-        self.repairs += found.repairs
+        self.note(*found.repairs)
 
     def bare_string(self) -> re.Match[str] | None:
         """A word that is a string, where one may be."""
@@ -240,7 +240,7 @@ class Reader:
             self.position += self.text.startswith('"', self.position)
 
     def add_closer(self, repair: str) -> None:
-        self.repairs.append(repair)
+        self.note(repair)
         self.out.append(_CLOSER[self.open.pop()])
 
     def array_step(self) -> None:
@@ -267,20 +267,20 @@ class Reader:
         elif following in (",", ";"):
             self.comma(closer)
         elif following == ")" and self.out[-1] not in ("{", "[") and self.may_stand_for():
-            self.repairs.append("other_bracket")
+            self.note("other_bracket")
             self.close()
         elif following in ("}", "]") and self.out[-1] in ("}", "]") and not self.closes_outer(following):
-            self.repairs.append("surplus_bracket")
+            self.note("surplus_bracket")
             self.position += 1
         elif self.out[-1] in ("{", "["):
             raise self.broken()
         elif in_object and self.key_follows():
-            self.repairs.append("missing_comma")
+            self.note("missing_comma")
             self.out.append(",")
             self.member()
         elif closer == "]" and ((following == "{" and self.out[-1] == "}") or following == '"'):
             # In Python, two strings would be one.
-            self.repairs.append("parted_strings" if following == '"' else "missing_comma")
+            self.note("parted_strings" if following == '"' else "missing_comma")
             self.out.append(",")
             self.value()
         elif _ENDED.match(self.text, self.position):
@@ -298,6 +298,9 @@ class Reader:
         quoted = OPENING_QUOTE.match(self.text, self.position) or _DASHED_KEY.match(self.text, self.position)
         return bool(bare or quoted)
 
+    def note(self, *repairs: str) -> None:
+        self.repairs.update(dict.fromkeys(repairs))
+
     def may_stand_for(self) -> bool:
         """Whether a parenthesis may stand for another bracket: none is open, in JSON or in a text with quotes in it."""
         return "inner_quotes" not in self.repairs and not self.closes_outer(")")
@@ -312,13 +315,13 @@ class Reader:
             self.tuples[-1] = -1
         following, commas = ",", 0
         if self.text[self.position] == ";":
-            self.repairs.append("semicolon")
+            self.note("semicolon")
         while following in (",", ";"):
             self.position += 1
             commas += 1
             following = self.blank()
         if first or commas > 1 or following == closer:
-            self.repairs.append("trailing_comma")
+            self.note("trailing_comma")
         if following == closer:
             return
         if following == "{" and self.open[-1] == "{" and self.open[-2:-1] == ["["]:
@@ -341,19 +344,19 @@ class Reader:
             return
         if self.text.startswith('""', self.position) and self.text[self.position + 2 : self.position + 3].isalnum():
             self.position += 1
-            self.repairs.append("doubled_quotes")
+            self.note("doubled_quotes")
         if dashed := _DASHED_KEY.match(self.text, self.position):
-            self.repairs.append("bare_key")
+            self.note("bare_key")
             self.out += (f'"{dashed[1]}"', ":")
             self.position = dashed.end()
             self.value()
             return
         if unclosed := _UNCLOSED_KEY.match(self.text, self.position):
-            self.repairs.append("bare_key")
+            self.note("bare_key")
             self.out.append(f'"{unclosed[1]}"')
             self.position = unclosed.end()
         elif unopened := _UNOPENED_KEY.match(self.text, self.position):
-            self.repairs.append("bare_key")
+            self.note("bare_key")
             self.out.append(f'"{unopened[1]}"')
             self.position = unopened.end()
         elif OPENING_QUOTE.match(self.text, self.position):
@@ -366,11 +369,11 @@ class Reader:
         elif following == "=" or self.text.startswith("->", self.position):
             self.position += 2 if self.text.startswith(("=>", "->", "=="), self.position) else 1
             if self.open[-1] != _CALL:
-                self.repairs.append("equals_sign")
+                self.note("equals_sign")
         elif "inner_quotes" not in self.repairs and (
             following in ("{", "[") or _VALUE_BEGINS.match(self.text, self.position)
         ):
-            self.repairs.append("missing_colon")
+            self.note("missing_colon")
         else:
             raise self.broken()
         self.out.append(":")
@@ -381,6 +384,6 @@ class Reader:
         if key is None:
             raise self.broken()
         if self.open[-1] != _CALL:
-            self.repairs.append("bare_key")
+            self.note("bare_key")
         self.out.append(msgspec.json.encode(key[0].strip()).decode())
         self.position = key.end()
