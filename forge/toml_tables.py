@@ -33,7 +33,7 @@ def read_toml(path: Path, kind: type[Struct], what: str, limit: int = 1 << 20) -
     if len(content) > limit:
         raise DefinitionError((f"the {what} {path} has more than {limit:,} bytes",))
     try:
-        text = content.decode()
+        text = content.decode("utf-8-sig")  # Windows' editors write a byte order mark
     except UnicodeDecodeError as error:
         raise DefinitionError((f"the {what} {path} is not valid UTF-8: byte {error.start}",)) from None
     return parse_toml(text, kind, str(path))

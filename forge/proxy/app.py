@@ -123,7 +123,7 @@ class ProxyApp:
         if not own or asked.method == "OPTIONS" or asked.path in ("/health", "/forge/health"):
             return None
         given = (asked.header("authorization").partition(" ")[2].strip(), asked.header("x-api-key").strip())
-        if any(hmac.compare_digest(key.encode(), own.encode()) for key in given):
+        if any(hmac.compare_digest(key.encode("latin-1"), own.encode()) for key in given):  # the bytes of a header
             return None
         return RequestError(message="this server requires its API key, as a bearer token or in x-api-key", status=401)
 

@@ -254,6 +254,13 @@ async def test_who_has_a_key_may_use_any_name_and_a_client_of_http_1_0_needs_non
         assert b" 200 " in (await told(there.url, get("/v1/models", "models.lan")))[:20]
 
 
+async def test_a_key_may_have_letters_outside_ascii() -> None:
+    async with behind(api_key="schlüssel") as there:
+        for key, status in (("schlüssel", b" 200 "), ("schlussel", b" 401 ")):
+            said = b"GET /v1/models HTTP/1.1\r\n" + CLOSE + f"x-api-key: {key}\r\n\r\n".encode()
+            assert status in (await told(there.url, said))[:20]
+
+
 @pytest.mark.parametrize("origin", ["http://[", "null"])
 async def test_an_origin_that_is_none_is_refused_and_logged(origin: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "forge.proxy")

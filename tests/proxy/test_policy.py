@@ -160,6 +160,12 @@ def test_rules_that_contradict_each_other_are_refused_as_a_workflow_refuses_them
     ]
 
 
+def test_a_file_of_a_windows_editor_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "policy.toml"
+    file.write_bytes(b'\xef\xbb\xbfterminal_tool = "commit"\r\n')
+    assert given_policy(file).general.terminal_tool == "commit"
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
