@@ -89,6 +89,7 @@ def _writing(rules: Rules, name: str, target: Target) -> _Write:
         state = remember(state)
         view, history = phase.view, state.history
         last = next((one for one in state.memo.written if one.prompt.target == name), Written())
+        # The mode changes once the server has refused tools, and a resumed run may have a backend of another wire.
         same = (last.prompt.mode, last.wire) == (mode, spoken)
         before = last if same and _extends(view, last.prompt.view) else Written()
         known = len(before.prompt.view)

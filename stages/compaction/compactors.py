@@ -104,6 +104,7 @@ def _shortened(old: Measured, excess: int, shorter: Callable[[Part, int], Messag
 
     It is given a message and the size at which no other need be replaced, and returns None for one that stays.
     """
+    # The oldest first: what a model has just seen, it needs most.
     messages, sizes, left = list(old.messages), list(old.sizes), excess
     for index, message in enumerate(old.messages):
         if left <= 0:

@@ -376,7 +376,7 @@ def _decoded(text: str) -> Json | Problem:
     if len(text) > _LONGEST:
         found = f"{len(text)} characters"
         return Problem(path="", rule="size", expected=f"at most {_LONGEST} characters of arguments", found=found)
-    if nested(text, MAX_DEPTH):
+    if nested(text, MAX_DEPTH):  # looked at in the text: the walks over a decoded value are recursive
         expected = f"at most {MAX_DEPTH} levels of nesting"
         return Problem(path="", rule="depth", expected=expected, found=cut_text(text))
     try:

@@ -158,6 +158,7 @@ def _openai(dialect: Dialect, names: Mapping[str, str]) -> Wire:
         messages=lambda history: openai.encode_messages(openai.encode_history(valid.valid_history(history))),
         decode=openai.decode_reply,
         stream=openai.OpenAIStream(),
+        # Servers of this protocol report usage in a stream only if they are asked; the estimates are calibrated by it.
         stream_fields=MappingProxyType({"stream": Raw(b"true"), "stream_options": Raw(b'{"include_usage":true}')}),
         lists_models=True,
         constraints=("json_schema", "strict", "json_object", "structured_outputs", "guided_json"),
