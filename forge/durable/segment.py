@@ -48,7 +48,7 @@ from forge.journal.definition import definition_of
 from forge.journal.records import Recorded, SentPart, shortened
 from forge.outcome import Finished, Halted
 from forge.runtime.emitter import Calling, Emitter, OnEvent, calling
-from forge.runtime.loop import cancelled, drive, uncancelled
+from forge.runtime.loop import cancelled, loop, uncancelled
 from forge.runtime.reaching import counted
 from forge.runtime.watching import Raised, Watching, interpreting
 from forge.workflow.turn import turn_on
@@ -204,7 +204,7 @@ class Performing:
 
         around = calling.set(Calling(emitter))
         try:
-            ended = await drive(turn_on(workflow, setup), self._state, interpret, emitter=emitter, keep=keep)
+            ended = await loop(turn_on(workflow, setup), self._state, interpret, emitter=emitter, keep=keep)
         except _Left:
             return None
         except _Cancelled as end:

@@ -1,6 +1,6 @@
 """The loop: apply the pipeline, perform the effect that it asks for, deliver the outcome, again.
 
-`drive` is all of it. It knows neither a model nor a tool: what it is driven with decides.
+`loop` is all of it. It knows neither a model nor a tool: what it is given decides.
 """
 
 import asyncio
@@ -106,31 +106,45 @@ async def drive(
     cancel: asyncio.Event | None = None,
     keep: Keep | None = None,
 ) -> Result[Finished, Halted]:
-    """Run from this state to a typed end. Setting `cancel` ends the run at once, with every call answered.
+    """Run a turn that you composed, from this state to a typed end: `loop`, with its arguments checked.
 
-    `emitter` tells what happens; `keep` is given each state that awaits an effect, before the effect is performed.
     Warns of stages that would never run where they stand in the turn; a Workflow refuses those.
     """
     # Here, not in `advance`: a warning is output, and the middleware and the proxy apply parts of a turn.
     for _, sentence in dead_stages([turn]):
         warnings.warn(sentence, stacklevel=2)
-    told = emitter or Emitter(None, state)
+    return await loop(turn, state, interpret, emitter=emitter or Emitter(None, state), cancel=cancel, keep=keep)
+
+
+async def loop(
+    turn: Stage,
+    state: State,
+    interpret: Interpreter,
+    *,
+    emitter: Emitter,
+    cancel: asyncio.Event | None = None,
+    keep: Keep | None = None,
+) -> Result[Finished, Halted]:
+    """Run from this state to a typed end. Setting `cancel` ends the run at once, with every call answered.
+
+    `emitter` tells what happens; `keep` is given each state that awaits an effect, before the effect is performed.
+    """
     while True:
         # What has come back is written down first: it may have ended the run, and the rules judge it.
         if is_set(cancel) and not isinstance(state.phase, Executed):
-            return told.halted(cancelled(interrupt(state)))
+            return emitter.halted(cancelled(interrupt(state)))
         moved = advanced(turn, state)
         if not isinstance(moved, Success):
-            return told.halted(Halted(halt=moved.failure(), state=state))
+            return emitter.halted(Halted(halt=moved.failure(), state=state))
         before, state = state, moved.unwrap()
-        told.moved(before, state)
+        emitter.moved(before, state)
         match state.phase:
             case Done(outcome=outcome):
                 return Success(Finished(outcome=outcome, state=state))
             case Awaiting(effect=effect):
-                arrived = await performed(effect, state, interpret, told, cancel=cancel, keep=keep)
+                arrived = await performed(effect, state, interpret, emitter, cancel=cancel, keep=keep)
                 if not isinstance(arrived, Success):
-                    return told.halted(arrived.failure())
+                    return emitter.halted(arrived.failure())
                 state = arrived.unwrap()
             case _:
                 pass  # the turn is over, the next begins

@@ -15,7 +15,7 @@ from forge.errors import BackendError, ForgeError, as_error, checked_options
 from forge.interpreters import Interpreter
 from forge.outcome import Finished, Halted
 from forge.runtime.emitter import Emitter
-from forge.runtime.loop import cancelled, drive
+from forge.runtime.loop import cancelled, loop
 from forge.runtime.reaching import ConnectCancelled, connected, counted, unless
 from forge.runtime.watching import Raised, RunOptions, Watching, emitting, interpreting
 from forge.workflow.turn import reading, turn_on
@@ -234,7 +234,7 @@ async def recorded(
         turn = turn_on(workflow, connection.setup)
         cancel, keep = watching.get("cancel"), watching.get("keep")
         keep = placed(keep, "keep", Awaitable) if keep else None
-        ended = await drive(turn, state, interpret, emitter=emitter, cancel=cancel, keep=keep)
+        ended = await loop(turn, state, interpret, emitter=emitter, cancel=cancel, keep=keep)
         return ended.map(workflow.typed).alt(raised.cause_of)
 
 
