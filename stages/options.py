@@ -142,7 +142,6 @@ def wrong_options(
     found = {
         name: tuple(_wrong(name, value, hints[name], deep=deep)) or tuple(_unfit(name, value, hints[name]))
         for name, value in options.items()
-        if deep or type(value) not in _plain_classes(hints[name])
     }
     return {name: sentences for name, sentences in found.items() if sentences}
 
