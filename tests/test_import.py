@@ -53,7 +53,9 @@ def test_a_client_of_a_running_server_loads_nothing_that_starts_one() -> None:
     code = """
 import sys
 from forge.backends import Server, named
-Server("http://127.0.0.1:1"), named("http://127.0.0.1:1"), named("ollama:qwen3")
+Server("http://127.0.0.1:1"), named("http://127.0.0.1:1")
+print(*sorted({"forge.backends.anthropic", "forge.backends.servers.models"} & sys.modules.keys()))
+named("ollama:qwen3")
 print(*sorted({"anthropic", "filelock", "platformdirs"} & sys.modules.keys()))
 """
     said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

