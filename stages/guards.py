@@ -493,14 +493,15 @@ def repetition(rules: Rules) -> Guard:
     """
     most = rules.limits.max_repeats
     bound = {tool.name: tool for tool in rules.tools if not tool.repeatable}
-    once = repeat_policy(rules).once
+    repeating = repeat_policy(rules)
+    once, lasting = repeating.once, repeating.lasting
     limit = {name: 1 if name in rules.unruled else most or 0 for name in bound}
 
     def guard(state: State, calls: tuple[ToolCall, ...]) -> Verdict:
         ledger = state.ledger
         if most is None or not (ledger.attempts or ((rules.unruled or most == 1) and ledger.successes)):
             return []
-        earlier = [(call, made(ledger, call, written=call.name in once)) for call in calls if call.name in bound]
+        earlier = [(call, made(ledger, call, lasting=call.name in lasting)) for call in calls if call.name in bound]
         counted = [(call, one, _times(one, state, written=call.name in once, most=most)) for call, one in earlier]
         again = [(call, one.answers, count) for call, one, count in counted if count >= limit[call.name]]
         # Only writes that are pending steps are suggested to a model that is stuck.

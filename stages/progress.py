@@ -71,11 +71,13 @@ def replies_without_progress(ledger: Ledger) -> int:
 class RepeatPolicy(Struct, frozen=True, kw_only=True):
     """The tools with their own rule on repetition.
 
-    `free` tools may repeat themselves. Repeating a call of a `once` tool is never new, whatever it answers.
+    `free` tools may repeat themselves. Repeating a call of a `once` tool is never new, whatever it answers; of a
+    `lasting` one, not even after a compaction.
     """
 
     free: frozenset[str] = frozenset()
     once: frozenset[str] = frozenset()
+    lasting: frozenset[str] = frozenset()
 
 
 def with_calls(ledger: Ledger, done: tuple[Success, ...], vain: tuple[Attempt, ...], tools: RepeatPolicy) -> Ledger:
@@ -85,7 +87,8 @@ def with_calls(ledger: Ledger, done: tuple[Success, ...], vain: tuple[Attempt, .
     """
     seen: bytes | set[bytes] = ledger.seen
     if ledger.compactions:
-        seen = {success.answer for success in _uncut(ledger)}.union(success.call for success in ledger.successes)
+        seen = {digest for success in _uncut(ledger) for digest in (success.call, success.answer)}
+        seen.update(success.call for success in ledger.successes if success.name in tools.lasting)
     repeats = answered_again(done, tools, seen)
     return replace(
         ledger,
@@ -117,7 +120,7 @@ class Made(Struct, frozen=True, kw_only=True):
       with a check that keeps failing in the same way.
     - `answers`: how many different answers it has had.
 
-    Answers that compaction may have cut do not count, except those of a write.
+    Answers that compaction may have cut do not count, unless they are `lasting`.
     """
 
     answered: int
@@ -126,12 +129,12 @@ class Made(Struct, frozen=True, kw_only=True):
     answers: int
 
 
-def made(ledger: Ledger, call: ToolCall, *, written: bool = False) -> Made:
-    """What has come of this very call so far; `written`: it changes something."""
+def made(ledger: Ledger, call: ToolCall, *, lasting: bool = False) -> Made:
+    """What has come of this very call so far; `lasting`: compaction undoes nothing of it."""
     this = _call_digest(call.name, call.arguments)
     recent = [attempt.answer for attempt in attempts_since_progress(ledger) if attempt.call == this]
     vain = len([answer for answer in recent if answer])
-    if written and ledger.compactions:
+    if lasting and ledger.compactions:
         done = ledger.successes if this in {success.call for success in ledger.successes} else ()
     else:
         done = _uncut(ledger) if this in ledger.seen else ()

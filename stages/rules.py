@@ -334,11 +334,13 @@ def _latest_since_write(rules: Rules, ledger: Ledger) -> dict[str, Success]:
 def repeat_policy(rules: Rules) -> RepeatPolicy:
     """The tools that may repeat themselves, and those whose repeated calls are never new.
 
-    The latter are the writes, unless a rule of order wants them more than once.
+    The latter are the writes, unless a rule of order wants them more than once. If no tool declares that it reads, they
+    may be look-ups, whose answers are needed again once compaction has cut them.
     """
     free = frozenset(tool.name for tool in rules.tools if tool.repeatable)
     several = {use.tool for use in rules.order if use.at_least > 1 and not use.distinct}
-    return RepeatPolicy(free=free, once=rules.writes - free - several)
+    once = rules.writes - free - several
+    return RepeatPolicy(free=free, once=once, lasting=once if _declares_reads(rules) else frozenset())
 
 
 def missing_prerequisites(rules: Rules, tool: ToolSpec, arguments: str | None, ledger: Ledger) -> tuple[str, ...]:

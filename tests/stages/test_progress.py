@@ -22,7 +22,7 @@ from stages.state import Compaction, Ledger, Success
 COMPACTION = Compaction(
     turn=2, phase=1, tokens_before=900, tokens_after=300, budget_tokens=1000, messages_before=5, messages_after=5
 )
-FREE = RepeatPolicy(free=frozenset({"poll"}), once=frozenset({"write"}))
+FREE = RepeatPolicy(free=frozenset({"poll"}), once=frozenset({"write"}), lasting=frozenset({"write"}))
 
 
 def call(name: str, arguments: str = "{}") -> ToolCall:
@@ -72,10 +72,12 @@ def test_a_refused_call_is_an_attempt_without_an_answer() -> None:
 
 def test_compaction_cuts_what_was_read_and_undoes_no_write() -> None:
     cut = replace(ran(ran(Ledger(), ("look", "7")), ("write", "1")), seen=b"", compactions=(COMPACTION,))
-    assert made(cut, call("write"), written=True).turns == (2,)
+    assert made(cut, call("write"), lasting=True).turns == (2,)
     assert made(cut, call("look")).turns == ()
     assert replies_without_progress(ran(cut, ("write", "2"))) == 1
     assert replies_without_progress(ran(cut, ("look", "7"))) == 0
+    unsure = with_calls(replace(cut, turn=3), (success("write", "2", 3),), (), replace(FREE, lasting=frozenset()))
+    assert replies_without_progress(unsure) == 0
 
 
 @given(st.lists(st.sampled_from([("look", "7"), ("look", "8"), ("list", "7")]), max_size=12))
