@@ -1,7 +1,6 @@
 """The laws of guards, one function each, and `assert_guard_laws`, which tests them on many states and batches."""
 
 from collections.abc import Callable, Sequence
-from typing import get_args
 
 import msgspec
 from hypothesis import strategies as st
@@ -10,7 +9,6 @@ from msgspec import Struct
 
 from forge.testing.laws import BrokenLawError, listing, reseeded, short_text, try_laws
 from forge.testing.strategies import TOOL_NAMES, batches, states
-from stages.halt import Halt
 from stages.message import ToolCall
 from stages.objection import Guard, Stop, Verdict, not_a_verdict, render
 from stages.state import State
@@ -99,18 +97,10 @@ def says_something(asked: GuardTrial) -> None:
             raise asked.broken("each objection says something", f"its text for {objection.tool} is {text!r}", remedy)
 
 
-def stop_carries_a_halt(asked: GuardTrial) -> None:
-    """A Stop says why, as one of the typed Halts."""
-    if isinstance(asked.verdict, Stop) and not isinstance(asked.verdict.halt, get_args(Halt)):
-        found = f"it carries {short_text(str(asked.verdict.halt))}"
-        raise asked.broken("a Stop carries a Halt", found, "Stop(halt=…) takes one of the structs of stages/halt.py")
-
-
 GUARD_LAWS: tuple[Callable[[GuardTrial], None], ...] = (
     guard_input_unchanged,
     guard_deterministic,
     says_something,
-    stop_carries_a_halt,
 )
 
 
