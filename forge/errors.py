@@ -175,7 +175,7 @@ class ToolOutcomeUnknown(Exception):  # noqa: N818 - beside ToolFailed
     """Raise this in a tool if the call may have taken effect, for example after a time-out or a lost connection.
 
     If the tool only reads or is idempotent, this is an error like any other. Any other tool is treated as after a crash
-    (docs/tools.md): its calls are blocked until a person decides. The message says why, as in "it was begun, but …".
+    (docs/tools.md): its calls are blocked until a person decides. The message says why, as in "it was started, but …".
     """
 
 

@@ -93,7 +93,7 @@ def test_a_run_that_was_resumed_is_marked_where_it_was_cut(tmp_path: Path) -> No
     asyncio.run(resume_journal(DESK, path, backend=Scripted([call("finish", result="without it")])))
     html = shown(path)
     assert html.count('<dd class="resumed">the run was interrupted here and resumed later</dd>') == 1
-    assert html.index('<dd class="resumed">') < html.index('<dd class="unknown">[InDoubt] pay was begun')
+    assert html.index('<dd class="resumed">') < html.index('<dd class="unknown">[InDoubt] pay was started')
     assert '<p class="end unknown">outcome unknown: pay {&quot;amount&quot;:5}</p>' in html
 
 

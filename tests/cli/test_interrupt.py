@@ -113,7 +113,7 @@ def test_a_run_is_cancelled_and_the_line_that_is_printed_goes_on_with_it(
         assert "done  finish returned" in again.stdout
         assert "paying" not in again.stdout
     resumed = [entry.outcome for entry in read_journal(tmp_path / "run.jsonl").entries]
-    assert "pay was begun, but the program ended before its result came" in str(resumed)
+    assert "pay was started, but the program ended before its result came" in str(resumed)
 
 
 def test_while_the_model_is_silent(tmp_path: Path, model: str) -> None:

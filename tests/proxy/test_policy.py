@@ -474,7 +474,7 @@ RULES = {
         "limits.max_repeats = 2",
         [TEST, TEST],
         TEST,
-        "[Repeated] test was not run: you have made this very call 2 times, and its answer stays the same.",
+        "[Repeated] test was not run: you have already made this exact call 2 times, and its result stays the same.",
     ),
     "placeholder": ("limits.max_repeats = 9", [TEST], ("read", '{"path":"<path>"}'), "[Placeholder] read was not run"),
 }

@@ -93,7 +93,7 @@ def test_a_call_that_was_rejected_is_not_asked_about_again_unchanged() -> None:
     assert bank.paid == [6]
     said = [m.text for m in state.history if isinstance(m, Tool) and m.status == "not_run"]
     assert said[0] == "[NotRun] pay was not approved: too much"
-    assert all("a person has said no to this very call before" in text for text in said[1:])
+    assert all("a person has already rejected this exact call" in text for text in said[1:])
     assert len(said) == 3
 
 

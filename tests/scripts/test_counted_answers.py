@@ -85,8 +85,8 @@ def test_a_run_does_not_end_before_the_answer_of_its_step_counts() -> None:
     script = [WRITE, TEST, END, AGAIN, TEST, END]
     ended = run_sync(project.workflow(order=[PASSED]), "Mend it.", backend=Scripted(script)).unwrap()
     assert told(ended.state)[2] == (
-        "[StepEnforcementError] You cannot call finish yet. First complete: run_tests. The last answer of run_tests "
-        "says that it is not done: put that right with the other tools, then call run_tests again."
+        "[StepEnforcementError] You cannot call finish yet. First complete: run_tests. The last result of run_tests "
+        "says that it is not done: fix that with the other tools, then call run_tests again."
     )
     assert isinstance(ended.outcome, Completed)
     assert [success.passed for success in ended.state.ledger.successes] == [False, False, False, True, False]
@@ -104,7 +104,7 @@ def test_after_an_answer_that_says_no_what_may_mend_it_is_offered_and_the_note_q
     assert "finish" in offered(model.requests[7])
     note = notes(model.requests[2])
     assert "Still required: run_tests (its last answer does not count)" in note
-    assert 'run_tests answered "1 failed". If that is not as it should be, put it right first.' in note
+    assert 'run_tests answered "1 failed". If something is wrong there, fix it first.' in note
     assert "run_tests answered" not in notes(model.requests[7])
 
 
@@ -123,7 +123,7 @@ def test_an_answer_that_says_no_is_no_prerequisite_either() -> None:
     workflow = project.workflow(order=[PASSED], optional_steps=["deploy"])
     ended = run_sync(workflow, "Go.", backend=Scripted(script)).unwrap()
     assert project.deployed == 1
-    assert told(ended.state)[2].startswith("[PrereqError] You cannot call deploy yet. It needs run_tests. The last ans")
+    assert told(ended.state)[2].startswith("[PrereqError] You cannot call deploy yet. It needs run_tests. The last res")
 
 
 def test_nobody_knows_what_a_call_in_the_same_reply_will_answer() -> None:
@@ -224,7 +224,7 @@ def test_without_a_rule_the_other_legal_tools_stay_beside_the_end_and_the_note_q
     assert [offered(request) for request in model.requests[2:5]] == [{*others, "run_tests"}] * 3
     note = notes(model.requests[2]).split("\n\n")[-1]
     assert note.startswith('Done: write_code, run_tests. run_tests answered "1 failed....')
-    assert note.endswith("put it right first. As soon as all that was asked for is done, call finish.")
+    assert note.endswith("fix it first. Once everything that was asked for is done, call finish.")
     assert len(note) < 500
 
 

@@ -93,7 +93,7 @@ def test_a_call_that_changes_something_is_never_guessed() -> None:
     desk = Desk()
     guess = '{"tool": "fail", "args": {"how": "for good"}'
     run = finished(desk, [guess, LOOK, FINISH])
-    assert "too important to guess" in nudges(run)[0][1]
+    assert "too important to run on a guess" in nudges(run)[0][1]
     assert desk.log == ["look a", "finish"]
     bold = Desk(calls=Calls(repair_limits=RepairLimits(write=1)))
     finished(bold, [guess, LOOK, FINISH])
@@ -131,7 +131,7 @@ def test_a_call_cut_off_after_a_good_one_is_told_of_once_the_good_one_has_run() 
     assert isinstance(result, Tool)
     assert isinstance(notice, User)
     assert notice.kind is Kind.RETRY_NUDGE
-    assert "one more call, which was not run: its JSON ends before it is complete" in notice.text
+    assert "Another call in your reply was not run: its JSON ends before it is complete" in notice.text
 
 
 @pytest.mark.parametrize(
@@ -151,8 +151,8 @@ def test_a_call_after_a_damaged_one_and_one_that_would_end_the_run_wait_for_it(r
     assert desk.log == ["look a", "finish"]
     ((kind, text),) = nudges(run)
     assert kind is Kind.RETRY_NUDGE
-    assert "cannot be read. Send both again, the calls in their order." in text
-    assert "one more call, which was not run" in text
+    assert "cannot be read. Send both calls again, in the same order." in text
+    assert "Another call in your reply was not run" in text
 
 
 def test_rescue_can_be_switched_off() -> None:

@@ -287,8 +287,8 @@ def test_a_call_in_doubt_is_reported_and_not_made_again(tmp_path: Path) -> None:
     run, _ = reopened(till, tmp_path / "j", call("finish"))
     assert till.paid == [5]
     assert answers(run)[0] == (
-        "[InDoubt] pay was begun, but the program ended before its result came: nobody knows whether it took effect. "
-        "Do not repeat it; find out first whether it did, with a tool that reads, or go on without."
+        "[InDoubt] pay was started, but the program ended before its result came: it is unknown whether it took "
+        "effect. Do not repeat it; first check with a tool that only reads, or continue without it."
     )
 
 
@@ -323,7 +323,7 @@ def test_before_any_call_of_its_tool_a_person_decides(
         assert isinstance(run, Finished)
     if said is it_did:
         # A success like any other: its result answers the call that repeats it.
-        other = "[NotRun] pay was not run, because a person has found out that an earlier call"
+        other = "[NotRun] pay was not run, because a person has confirmed that an earlier call"
         assert answers(run)[1].startswith("paid, no. 7" if amount == 5 else other)
         assert [(s.name, s.arguments) for s in run.state.ledger.successes[:-1]] == [("pay", '{"amount":5}')]
         assert run.state.ledger.in_doubt == ()

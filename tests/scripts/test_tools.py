@@ -251,7 +251,7 @@ def test_a_sync_tool_that_hangs_holds_up_neither_the_run_nor_the_loop_s_end(effe
     shown, _ = run_once(hang, script=[call("hang")])
     never.set()
     why = "took longer than its 0.01 seconds; it cannot be stopped and may still be running"
-    error, unknown = f"[ToolError] TimeoutError: hang {why}", f"[InDoubt] hang was begun, but it {why}: nobody knows"
+    error, unknown = f"[ToolError] TimeoutError: hang {why}", f"[InDoubt] hang was started, but it {why}: it is unknown"
     assert shown[0].startswith(error if effect == "read" else unknown)
 
 
@@ -274,7 +274,7 @@ def test_a_tool_that_ignores_cancellation_is_left_behind_when_its_time_is_over(
 
     shown, _ = run_once(stubborn, script=[call("stubborn")])
     assert ("TimeoutError" in shown[0]) is (effect == "read")
-    assert ("[InDoubt] stubborn was begun" in shown[0]) is (effect == "write")
+    assert ("[InDoubt] stubborn was started" in shown[0]) is (effect == "write")
     assert "stubborn" in caplog.text
     assert "cannot be cancelled; the run continues" in caplog.text
 
@@ -318,9 +318,9 @@ def test_a_call_begins_even_if_its_time_is_over_by_then() -> None:
 @pytest.mark.parametrize(
     ("raised", "says"),
     [
-        (asyncio.CancelledError(), "[InDoubt] pay was begun, but it took longer than its 0.01 seconds"),
-        (RuntimeError("connection closed"), "[InDoubt] pay was begun, but it took longer than its 0.01 seconds"),
-        (ToolOutcomeUnknown("the bank was asked"), "[InDoubt] pay was begun, but the bank was asked"),
+        (asyncio.CancelledError(), "[InDoubt] pay was started, but it took longer than its 0.01 seconds"),
+        (RuntimeError("connection closed"), "[InDoubt] pay was started, but it took longer than its 0.01 seconds"),
+        (ToolOutcomeUnknown("the bank was asked"), "[InDoubt] pay was started, but the bank was asked"),
         (ToolFailed("nothing was paid"), "[ToolFailed] nothing was paid"),
         (None, "paid in the end"),
     ],
@@ -506,7 +506,7 @@ def test_so_many_reads_run_at_once_and_so_many_calls_of_a_reply() -> None:
     )
     assert most == [2]
     assert shown == ["read"] * 4 + [
-        "[NotRun] read was not run: of one reply, the first 4 calls are run. Call it again if it is still needed."
+        "[NotRun] read was not run: only the first 4 calls of a reply are run. Call it again if it is still needed."
     ]
 
 
@@ -524,7 +524,7 @@ def test_of_a_text_no_more_calls_are_read_than_are_run_and_the_model_is_told() -
     run = run_sync(workflow, "Go.", backend=Scripted(["\n".join(lines), call("finish")])).unwrap()
     assert pages == [0, 1, 2, 3]
     told = [message.text for message in run.state.history if isinstance(message, User)]
-    assert "which was not run: calls after the first 4 are left out." in told[-1]
+    assert "was not run: calls after the first 4 are left out." in told[-1]
 
 
 @pytest.mark.parametrize(

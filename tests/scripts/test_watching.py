@@ -192,7 +192,7 @@ async def test_a_tool_that_will_not_be_stopped_is_left_behind(
     workflow = Workflow("stubborn", tools=[stubborn], terminal_tool="stubborn")
     halted = (await run(workflow, "Go.", backend=Scripted([call("stubborn")]), cancel=cancel)).failure()
     assert halted.halt == Cancelled(turns=1, completed=())
-    assert any("[InDoubt] stubborn was begun" in m.text for m in halted.state.history if isinstance(m, Tool))
+    assert any("[InDoubt] stubborn was started" in m.text for m in halted.state.history if isinstance(m, Tool))
 
 
 def stopping(at: str) -> tuple[Result[Finished, Halted], list[str]]:

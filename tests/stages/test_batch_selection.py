@@ -64,7 +64,7 @@ def test_first_keeps_the_first_call_and_says_so() -> None:
     state = ran(desk, calls(("look", {"what": "a"}), ("look", {"what": "b"}), ("finish", {})), FINISH)
     assert desk.log == ["look a", "finish"]
     (said,) = told(state)
-    assert said.startswith("Only the first call of your reply was made, look; not look, finish.")
+    assert said.startswith("Only the first call of your reply was run, look; not look, finish.")
     assert [len(m.calls) for m in state.history if isinstance(m, Assistant)] == [1, 1]
 
 
@@ -96,7 +96,8 @@ def test_the_same_call_is_made_once_in_a_reply(made_: list[dict[str, object]], p
     said = [text for text in told(state) if "more than once" in text]
     assert len(said) == (len(paid) < len(made_))
     assert all(
-        text.startswith("Your reply makes the same call of pay more than once; it was made once.") for text in said
+        text.startswith("Your reply calls pay more than once with the same arguments; it was run once.")
+        for text in said
     )
 
 
@@ -127,7 +128,7 @@ def test_independent_lets_wait_what_depends_on_the_others(last: tuple[str, dict[
     desk = Desk(calls=Calls(batch="independent"), grounded={"fail": "how"})
     state = ran(desk, calls(("look", {"what": "a"}), ("look", {"what": "c"}), last), FINISH)
     assert sorted(desk.log) == ["finish", "look a", "look c"]
-    assert told(state)[0].startswith(f"Only look, look was called. {last[0]} must wait for that result")
+    assert told(state)[0].startswith(f"Only look, look was run. {last[0]} must wait for that result")
     assert state.ledger.premature == state.ledger.prerequisite_violations == 0, "to wait is no mistake"
 
 

@@ -159,7 +159,7 @@ def test_each_listed_value_is_called_before_the_end() -> None:
     told = [message.text for message in run.state.history if isinstance(message, Tool)]
     assert "First complete: list_flats. Call list_flats now." in told[0]
     assert (
-        "First complete: get_flat. Call get_flat now. get_flat has still to be called for each of: F-1, F-3." in told[3]
+        "First complete: get_flat. Call get_flat now. get_flat must still be called for each of: F-1, F-3." in told[3]
     )
     assert told[-1] == "F-2"
 

@@ -144,7 +144,7 @@ def record_of(
     if unknown and end.outcome not in ("needs_person", "cancelled"):
         # A person has to find out what happened, unless the run goes on.
         names = ", ".join(dict.fromkeys(call.name for call in unknown))
-        reasons = (f"nobody knows whether an interrupted call took effect: {names}", end.reason)
+        reasons = (f"it is unknown whether an interrupted call took effect: {names}", end.reason)
         end = replace(end, outcome="needs_person", reason="; ".join(filter(None, reasons)))
     changes = changes_of([(one.name, one.arguments) for one in done], bounds.root)
     replies = [step.outcome.reply for step in steps or () if isinstance(step.outcome, Replied)]

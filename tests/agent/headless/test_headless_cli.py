@@ -222,7 +222,7 @@ def test_a_command_that_was_killed_while_it_ran_leaves_an_unknown_outcome_to_a_p
     record = json.loads(done.stdout)
     assert (done.returncode, record["outcome"], record["result"]) == (5, "needs_person", "Mended.")
     assert record["unknown"] == [{"tool": "run_command", "arguments": {"command": run}}]
-    assert "nobody knows whether an interrupted call took effect: run_command" in record["reason"]
+    assert "it is unknown whether an interrupted call took effect: run_command" in record["reason"]
     assert f"outcome unknown: run_command {json.dumps({'command': run}, separators=(',', ':'))}" in done.stderr
     assert "To resume it" not in done.stderr, "the run is over"
 

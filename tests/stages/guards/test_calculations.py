@@ -98,8 +98,8 @@ def test_the_function_gets_the_result_and_the_history_keeps_what_the_model_wrote
 
 
 WRONG: list[tuple[object, str]] = [
-    (30.9, "amount is '30.9', a number alone; write the whole calculation that it comes from"),
-    ("11", "amount is '11', a number alone"),
+    (30.9, "amount is '30.9', a number by itself; write the whole calculation that it comes from"),
+    ("11", "amount is '11', a number by itself"),
     ("19.9 + 12", "amount is '19.9 + 12', but neither a result nor the user gave 12"),
     ("goods + shipping", 'which cannot be calculated: "goods" is neither a number nor one of + - * / % ( )'),
     ("19.9 * 100", "amount is '19.9 * 100', which comes to 1990; expected at most 1000"),
@@ -123,7 +123,7 @@ def test_a_calculation_that_is_none_or_is_made_up_is_corrected_with_the_numbers_
 
 def test_with_nothing_seen_it_says_what_may_be_called_to_find_it() -> None:
     state = Orders().run(invoice("40 + 2"), GOODS, SHIPPING, invoice("19.9 + 11"))
-    assert "first find it out. You may call: get_goods, get_shipping." in corrections(state)[0]
+    assert "find it first. You may call: get_goods, get_shipping." in corrections(state)[0]
 
 
 def test_an_integer_must_come_out_whole() -> None:
@@ -255,7 +255,7 @@ def test_a_check_of_the_users_own_sees_the_result() -> None:
     state = desk.run(GOODS, SHIPPING, invoice("19.9 + 11"), invoice("19.9 + 11"))
     assert seen == [30.9, 30.9]
     assert corrections(state) == [
-        "[Incomplete] send_invoice was not accepted: It is too early. Put that right, then call send_invoice again."
+        "[Incomplete] send_invoice was not accepted: It is too early. Fix that, then call send_invoice again."
     ]
 
 

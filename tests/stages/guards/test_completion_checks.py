@@ -38,7 +38,7 @@ def test_a_check_sees_what_was_found_out() -> None:
     script = [call("run_check", path="a"), call("finish", path="a"), call("run_check", path="b")]
     model = Scripted([*script, call("finish", path="b")])
     assert run_sync(checking(passed), "Go.", backend=model).unwrap().value == "b is done"
-    assert b"[Incomplete] finish was not accepted: a has not passed. Put that right" in model.requests[2]
+    assert b"[Incomplete] finish was not accepted: a has not passed. Fix that" in model.requests[2]
 
 
 @pytest.mark.parametrize("asking", ["check", "guard"])

@@ -72,7 +72,7 @@ def test_an_invented_value_is_corrected_with_the_one_that_was_given() -> None:
     desk = Orders(grounded={"send_report": ("city", "total")})
     state = desk.run(ORDER, CUSTOMER, call("send_report", city="Lisbon", total=99), REPORT)
     (text,) = corrections(state)
-    assert text.startswith("[UngroundedArgument] send_report was not run: total is 99, which stands in no earlier")
+    assert text.startswith("[UngroundedArgument] send_report was not run: total is 99, which appears in no earlier")
     assert "total = 129.9 (from get_order)" in text
     assert "city is" not in text
     assert desk.sent == [("Lisbon", 129.9)]
@@ -91,7 +91,7 @@ def test_a_text_too_long_to_be_shown_whole_is_named_and_not_shown_cut_off() -> N
 def test_with_nothing_seen_it_says_what_may_be_called_to_find_it() -> None:
     desk = Orders(grounded={"send_report": "city"})
     state = desk.run(call("send_report", city="Paris", total=1), ORDER, CUSTOMER, REPORT)
-    assert "first find it out. You may call: get_order, get_customer." in corrections(state)[0]
+    assert "find it first. You may call: get_order, get_customer." in corrections(state)[0]
 
 
 def test_what_the_user_said_is_given() -> None:
@@ -104,7 +104,7 @@ def test_a_source_is_the_only_place_where_it_may_come_from_and_is_a_step_before(
     assert spec is not None
     assert [prerequisite.tool for prerequisite in spec.prerequisites] == ["get_customer", "get_order"]
     state = desk.run(ORDER, CUSTOMER, call("send_report", city="A-17", total=129.9), REPORT)
-    assert 'city is "A-17", which stands in no result of get_customer' in corrections(state)[0]
+    assert 'city is "A-17", which appears in no result of get_customer' in corrections(state)[0]
 
 
 def test_an_error_gives_what_it_names_and_not_what_it_was_told() -> None:
@@ -294,7 +294,7 @@ def test_a_source_that_repeats_what_somebody_gave_has_been_asked() -> None:
 
 @pytest.mark.parametrize("status", ["not_run", "in_doubt"])
 def test_what_forge_says_itself_is_no_evidence(status: Status) -> None:
-    said = exchange({}, "[NotRun] find was not run: of one reply, the first 32 calls are run.", status)
+    said = exchange({}, "[NotRun] find was not run: only the first 32 calls of a reply are run.", status)
     assert wants(32, said)
     assert wants(32, (User(text="Call find with 32", kind=Kind.RETRY_NUDGE), *said))
 
@@ -335,5 +335,5 @@ def test_a_model_does_not_launder_a_value_by_searching_for_it() -> None:
     model = Scripted(script)
     run_sync(flow, "Report.", backend=model).unwrap()
     assert orders.sent == [("Lisbon", 129.9)]
-    assert b"total is 99999, which stands in no earlier result" in model.requests[2].replace(b".0,", b",")
+    assert b"total is 99999, which appears in no earlier result" in model.requests[2].replace(b".0,", b",")
     assert b"total 99999 (from search)" not in model.requests[2]

@@ -56,7 +56,7 @@ def test_a_prerequisite_of_unknown_outcome_is_for_a_person_to_decide() -> None:
     begun = after().note(in_doubt=(made("look", '{"what":"a"}', number=7),))
     (objection,) = refused(prerequisites(replace(RULES, tools=tools))(begun, (made("write", '{"what":"a"}'),)))
     assert objection.wrong == NeedsDecision(tools=("look",), allowed=("fail",))
-    assert "It needs look, and nobody knows whether that took effect: a person has to find out." in render(objection)
+    assert "It needs look, and it is unknown whether that took effect: a person has to find out." in render(objection)
 
 
 def refused(verdict: Verdict) -> Sequence[Objection]:
@@ -68,7 +68,7 @@ TEXT = Raw(b'{"type":"object","properties":{"what":{"type":"string"}}}')
 LOOK = ToolSpec(name="look", description="", parameters=TEXT, effect="read")
 MADE_UP = '{"what":"<what>"}'
 OBJECTING = (
-    (ToolSpec(name="write", description="", parameters=TEXT), MADE_UP, "stands for a value"),
+    (ToolSpec(name="write", description="", parameters=TEXT), MADE_UP, "is a placeholder, not a value"),
     (
         ToolSpec(name="write", description="", parameters=TEXT, grounded=(Grounded(argument="what"),)),
         '{"what":"b"}',

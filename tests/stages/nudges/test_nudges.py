@@ -44,7 +44,7 @@ def test_where_nothing_may_be_called_nothing_is_proposed(text: str) -> None:
 def test_an_optional_value_that_nobody_gave_is_to_be_left_out() -> None:
     wrong = Ungrounded(values=(Unseen(argument="what", value="7", optional=True),), others=("look",))
     text = render(Objection(call=WRITE, wrong=wrong))
-    assert "Leave what out if nobody gave it." in text
+    assert "Leave out what if nobody gave it." in text
     assert "You may call: look." in text
 
 

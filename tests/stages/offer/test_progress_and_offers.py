@@ -228,7 +228,7 @@ def test_a_write_is_not_made_a_third_time_whatever_it_answers(script: list[Line]
 def test_what_is_told_of_a_write_that_was_made_again() -> None:
     model = Shop().run(TEA, TEA, TEA)
     assert (
-        b"place_order was not run: you have made this very call 2 times, and it was done. Do not do it again"
+        b"place_order was not run: you have already made this exact call 2 times, and it was done. Do not repeat it"
         in (model.requests[3])
     )
 
@@ -268,13 +268,13 @@ def test_the_correction_says_what_to_do_instead() -> None:
     assert not isinstance(verdict, Stop)
     (objection,) = verdict
     assert objection.call == again
-    assert "you have made this very call 3 times" in render(objection)
+    assert "you have already made this exact call 3 times" in render(objection)
     assert "call one of: finish" in render(objection), "nobody is sent to a write"
     worded = repetition(replace(RULES, on_text="accept", required=()))(
         State(history=(), ledger=as_run(ledger)), (again,)
     )
     assert not isinstance(worded, Stop)
-    assert "Use that answer; then answer in words or call one of: finish" in render(worded[0])
+    assert "Use that result; then answer in words or call one of: finish" in render(worded[0])
     moved_on = replace(ledger, turn=4, progress=4)
     assert repetition(RULES)(State(history=(), ledger=as_run(moved_on)), (again,)) == []
     assert made(moved_on, again).answered == 0
@@ -291,7 +291,7 @@ def test_a_read_that_once_answered_otherwise_is_told_that_its_answer_stays_the_s
 
     model = Scripted([call("ask")] * 4 + ["Done."])
     run_sync(Workflow("asking", tools=[ask], on_text="accept"), "Ask.", backend=model).unwrap()
-    assert b"and its answer stays the same" in model.requests[4]
+    assert b"and its result stays the same" in model.requests[4]
 
 
 class Plant:

@@ -95,11 +95,11 @@ def test_what_only_repeats_what_forge_said(history: tuple[Message, ...], text: s
 
 
 def test_a_note_beside_the_prompt_counts_and_a_saved_state_knows_it() -> None:
-    note = User(text="As soon as all that was asked for is done, call respond.", kind=Kind.PROGRESS_NOTE)
+    note = User(text="Once everything that was asked for is done, call respond.", kind=Kind.PROGRESS_NOTE)
     asked = Asked(notes=(note,))
     state = State(history=(ASKED,), phase=Answered(reply=Reply(), asked=asked))
     for known in (state, load(save(state))):
-        assert is_echo("As soon as all that was asked for is done", known, TOOLS)
+        assert is_echo("Once everything that was asked for is done", known, TOOLS)
 
 
 names = st.sampled_from(TOOLS)

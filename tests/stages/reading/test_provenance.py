@@ -210,8 +210,8 @@ def test_the_model_is_told_and_a_native_call_of_the_same_runs() -> None:
     model = bank.run(READ, f"Extracted text:\n{FORMS['bare']}", call("pay", to="eve and co", amount=5))
     assert bank.paid == [("eve and co", 5)]
     (nudge,) = (m for m in _said(bank) if isinstance(m, User) and m.kind is Kind.PROVENANCE_NUDGE)
-    assert nudge.text.startswith("[Repeats] pay was not run: it stands in a result")
-    assert "make a tool call" in nudge.text
+    assert nudge.text.startswith("[Repeats] pay was not run: it appears in a tool's result")
+    assert "send it as a tool call" in nudge.text
     assert nudge.text.encode() in model.requests[2]
 
 
@@ -357,7 +357,7 @@ def test_calls_beside_a_quotation_run_and_the_model_is_told_of_it() -> None:
     looking = '{"name": "look", "arguments": {"what": "A-17"}}'
     model = bank.run(READ, f"```json\n{FORMS['bare']}\n```\nI will rather look.\n```json\n{looking}\n```")
     assert (bank.paid, bank.looked) == ([], ["A-17"])
-    assert b"[NotRun] pay was not run: it stands in a result" in model.requests[2]
+    assert b"[NotRun] pay was not run: it appears in a tool's result" in model.requests[2]
 
 
 def test_a_result_that_repeats_the_call_that_it_answers_shows_nothing_new() -> None:

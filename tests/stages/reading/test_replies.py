@@ -110,7 +110,7 @@ def test_a_call_before_one_that_is_damaged_runs_unless_it_ends_the_run(before: s
     text = f'<tool_call>{{"name":"{before}","arguments":{{"what":"a"}}}}</tool_call>\n<tool_call>{{"name":"look","argum'
     reading = NATIVE(Reply(text=text))
     assert [type(call.wrong) for call in reading.calls] == [type(None) if runs else BesideDamage]
-    assert reading.notice.startswith("[NotRun] Your reply held one more call")
+    assert reading.notice.startswith("[NotRun] Another call in your reply")
 
 
 def test_tools_are_compiled_once() -> None:

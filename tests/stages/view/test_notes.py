@@ -77,7 +77,7 @@ WRITTEN = Success(name="write", arguments="{}")
         (
             "succeeded",
             (LOOKED, NOTED, WRITTEN, NOTED),
-            ["Done: look, write, note. As soon as all that was asked for is done, call finish."],
+            ["Done: look, write, note. Once everything that was asked for is done, call finish."],
         ),
         ("failed", (LOOKED,), []),
     ],
@@ -111,7 +111,7 @@ def test_a_note_is_in_one_prompt_only_and_only_where_calls_are_text(
 ) -> None:
     model = Scripted([LOOK, "Hm.", LOOK.replace('"a"', '"b"'), FINISH], mode=mode)
     run_sync(Desk(**options).workflow, "Go.", backend=model).unwrap()
-    said = [b"Done: look. As soon as all that was asked for is done, call finish." in body for body in model.requests]
+    said = [b"Done: look. Once everything that was asked for is done, call finish." in body for body in model.requests]
     assert said == told
     messages = [msgspec.json.decode(body)["messages"] for body in model.requests]
     assert [m["role"] for m in messages[1][-2:]] == ["assistant", "tool" if mode == "native" else "user"]

@@ -80,7 +80,7 @@ def test_where_whole_exchanges_went_the_list_of_calls_says_how_to_read_them_agai
     model = Scripted([*LOOKS, call("recall", call_id="call_000000002"), call("finish")], context_tokens=SMALL)
     run_sync(workflow(compact_to=0.25), "Go.", backend=model).unwrap()
     listed = msgspec.json.decode(model.requests[-2])["messages"][1]["content"]
-    assert "recall an id to read what came of its call" in listed
+    assert "recall an id to read its result" in listed
     assert '\n- call_000000002 look {"what":"b"}\n' in listed
     assert msgspec.json.decode(model.requests[-1])["messages"][-1]["content"] == look("b")
 
@@ -109,7 +109,7 @@ def test_what_was_not_cut_is_said_to_be_there() -> None:
     history: History = (Tool(call_id="call_1", name="look", text="7"),)
     (answer,) = answered(State(history=history), asked("call_1"))
     assert isinstance(answer, Unresolved)
-    assert "is still in this conversation, whole" in answer.message
+    assert "is still in this conversation in full" in answer.message
 
 
 def test_a_recall_takes_at_most_half_of_the_room_and_says_how_to_read_on() -> None:
@@ -137,8 +137,8 @@ def test_two_recalls_share_the_room() -> None:
 @pytest.mark.parametrize(
     ("ledger", "offset", "says"),
     [
-        (Ledger(context_tokens=1000, prompt_size=3900), 0, "has no room in the context now"),
-        (Ledger(context_tokens=1000, prompt_size=3300), 0, "has no room in the context now"),
+        (Ledger(context_tokens=1000, prompt_size=3900), 0, "does not fit into the context now"),
+        (Ledger(context_tokens=1000, prompt_size=3300), 0, "does not fit into the context now"),
         (Ledger(), 10**9, "ends at character 9999"),
     ],
 )

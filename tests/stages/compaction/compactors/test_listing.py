@@ -8,7 +8,7 @@ from stages.message import Assistant, History, Kind, System, Tool, ToolCall, Use
 from stages.view.prefix_reuse import common_length
 
 ASKED = (System(text="You look things up."), User(text="Find the answer."))
-HEAD = "[Calls that you made earlier; what came of them was removed to save context]"
+HEAD = "[Calls that you made earlier; their results were removed to save context]"
 
 
 def turn(number: int, result: str = "a" * 400, arguments: str | None = None) -> History:
@@ -60,7 +60,7 @@ def test_a_full_list_keeps_the_newer_calls() -> None:
     for start in range(1, 400, 18):
         history = compacted(history + turns(start, start + 17), BUDGET)
     ((_, text),) = lists(history)
-    assert text.startswith("[Calls that you made earlier (the last of them); ")
+    assert text.startswith("[Calls that you made earlier (the latest ones); ")
     pages = [int(line.split(":")[1].rstrip("}")) for line in text.split("\n")[1:]]
     assert pages == list(range(pages[0], pages[-1] + 1))
     assert pages[-1] == 414 - sum(isinstance(m, Tool) for m in history)
