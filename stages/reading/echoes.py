@@ -1,12 +1,12 @@
 """Echoes: texts for the user that only repeat what forge has told the model.
 
-A small model that is at a loss repeats the last thing it was told, and that may be a correction. The rules:
+A small model that is stuck repeats the last thing it was told, which may be a correction. The rules:
 
  1. A text that begins with a mark of forge's, such as `[ToolError]`, is an echo, unless somebody else wrote of that
     mark: the user who asks what it means, a log that a tool has read.
- 2. So is a text with a run of words, 40 characters long or longer, that stands in a correction or a note.
- 3. Words that somebody else said first are theirs, not forge's: corrections quote values, and the model's own words.
-    Names of tools are nobody's; what a user's own guard or check says is the user's.
+ 2. So is a text that shares a run of words, 40 characters or longer, with a correction or a note.
+ 3. Words that somebody else said first do not count as forge's: corrections quote values, and the model's own words.
+    Names of tools never count; the words of a user's own guard or check count as the user's.
 """
 
 import re
@@ -16,7 +16,7 @@ from stages.message import NUDGES, WARNINGS, Assistant, History, Message, System
 from stages.state import State
 
 _LONG = 40
-"""Characters of a run of words; shorter ones are anybody's."""
+"""Minimum characters of a run of words; shorter ones occur by chance."""
 
 _USERS = "[Incomplete]"
 """The mark of corrections whose words are those of a user's own check."""
@@ -27,7 +27,7 @@ _WORD = re.compile(r"\w+")
 def is_echo(text: str, state: State, tools: Collection[str]) -> bool:
     """Whether the text only repeats what forge has told the model. `tools` are the names of the tools.
 
-    In time linear in the text and the corrections; the rest of the history is read where there is something in common.
+    Takes time linear in the text and the corrections; the rest of the history is read only if they share something.
     """
     return _begins_with_a_mark(text, state.history) or _repeats(text, state, tools)
 
@@ -55,7 +55,7 @@ def _words(text: str, dropped: Collection[str]) -> list[str]:
 
 
 def _runs(words: list[str]) -> Iterator[str]:
-    """From each word on, as few words as are long enough together."""
+    """For each word, the shortest run of words from there on that is long enough."""
     end, size = 0, -1
     for start, word in enumerate(words):
         while end < len(words) and size < _LONG:
@@ -79,7 +79,7 @@ def _of_forge(message: Message) -> str:
 
 
 def _of_others(message: Message) -> str:
-    """What anybody else says in it."""
+    """What others say in the message."""
     match message:
         case System(text=text):
             return text

@@ -25,7 +25,7 @@ from stages.tool import RESPOND
 from stages.wire import prompted
 
 _COMPARED = 200
-"""Maximum number of tools that a wrong name is compared with."""
+"""Maximum number of tools that an unknown name is compared with."""
 
 
 class Judged(Struct, frozen=True, kw_only=True):
@@ -46,8 +46,8 @@ class Judged(Struct, frozen=True, kw_only=True):
 class Reading(Struct, frozen=True, kw_only=True):
     """A reply taken apart. Without `calls`, `damage` says what is wrong with one that was clearly meant.
 
-    `said` is what it says beside its calls, `whole` the text with those that were found in it. `notice`: the model is
-    to hear, after what comes of the calls, that one more could not be read.
+    `said` is what it says besides its calls, `whole` its text including the calls found in it. `notice` tells the
+    model, after the results of the calls, that another call could not be read.
     """
 
     said: Assistant
@@ -60,7 +60,7 @@ class Reading(Struct, frozen=True, kw_only=True):
 
     @property
     def alone(self) -> bool:
-        """Whether the reply has no words beside its calls, but for the thought that is a part of ReAct's form."""
+        """Whether the reply has no words besides its calls, except for the thought that is part of ReAct's format."""
         return _WORD.search(reading.words_beside(self.said.text, {call.origin for call in self.calls})) is None
 
 
@@ -114,13 +114,13 @@ def reader(
 
 
 class _Judge(Struct, frozen=True, kw_only=True):
-    """What is right and what is wrong with a call, wherever it was found."""
+    """The call with what is wrong with it, wherever it was found."""
 
     tools: Toolset
     limits: RepairLimits
 
     def given(self, call: RawCall, origin: str, *, cut: bool) -> Judged:
-        """A call in a field or a form that was asked for."""
+        """A call in a field or a form that was requested."""
         if call.name in self.tools.specs:
             fits = self.tools.checks[call.name](call.arguments)
             if isinstance(fits, Fits):
@@ -133,7 +133,7 @@ class _Judge(Struct, frozen=True, kw_only=True):
         return self.checked(_repaired(found), cut=cut)
 
     def rescued(self, found: Rescued, *, cut: bool, text: str) -> tuple[tuple[Judged, ...], str]:
-        """The calls that were found in the text; and what is to be said after them of one that could not be read."""
+        """The calls found in the text, and the notice about one that could not be read."""
         end = len(text.rstrip())
         known = (
             replace(self.checked(call, cut=cut and call.span[1] >= end), written=text[slice(*call.span)])
@@ -147,13 +147,13 @@ class _Judge(Struct, frozen=True, kw_only=True):
         return calls, cut_beside(found.damage)
 
     def among_words(self, call: Judged) -> Judged:
-        """The call, which may merely be shown: one that only reads, or says something, does no harm."""
+        """The call, which may only be shown; one that only reads, or says something, does no harm."""
         if call.wrong or call.name == RESPOND or self.tools.specs[call.name].effect == "read":
             return call
         return replace(call, wrong=AmongWords())
 
     def may_run_before(self, found: Rescued) -> bool:
-        """Whether the calls come before what is damaged: none may build on it, and none ends the run without it."""
+        """Whether the calls come before the damaged one and do not end the run: none may depend on it."""
         specs = self.tools.specs
         return all(call.span[1] <= found.damaged_at and specs[call.name].effect != "terminal" for call in found.calls)
 
@@ -163,11 +163,11 @@ class _Judge(Struct, frozen=True, kw_only=True):
         return Judged(name=call.name, arguments=call.arguments, origin=origin, wrong=wrong)
 
     def checked(self, call: FoundCall, *, cut: bool) -> Judged:
-        """A call of a known tool: may it be read so, and do its arguments fit? `cut`: the reply was cut off there."""
+        """A call of a known tool, and whether it fits. `cut`: the reply was cut off there."""
         judged = Judged(name=call.name, arguments=call.arguments, origin=call.origin, repairs=call.repairs)
-        # No arguments for a tool that takes none are no guess.
+        # Leaving out the arguments of a tool that takes none is not a guess.
         guessed = call.cost - ("no_arguments" in call.repairs and not self.tools.parameters[call.name])
-        # What a length limit cut off may lack more than its closers; a plain input ends where the reply does.
+        # A reply cut off by its length limit may lack more than closers; a plain input ends where the reply ends.
         torn = cut and (guessed > 0 or "plain_input" in call.repairs)
         if torn or guessed > self.limits.of(self.tools.specs[call.name].effect):
             return replace(judged, wrong=Guessed(repairs=call.repairs))
@@ -184,7 +184,7 @@ class _Judge(Struct, frozen=True, kw_only=True):
         return no_such_tool(unknown[0], self.nearest(unknown[0])) if unknown else None
 
     def nearest(self, name: str) -> str | None:
-        """The known name that is most like it, among the first `_COMPARED`."""
+        """The most similar known name, among the first `_COMPARED`."""
         import difflib  # noqa: PLC0415 - only a mistake needs it
 
         close = difflib.get_close_matches(name[:80].lower(), [*islice(self.tools.specs, _COMPARED)], n=1)

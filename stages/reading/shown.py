@@ -1,4 +1,4 @@
-"""Shown: what a model was shown from outside, by tools and by its user, and whether a call stands in it."""
+"""Shown: what a model was shown by tools and by its user, and whether a call occurs in it."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import compress
@@ -22,11 +22,11 @@ PLACES_READ = 4_000
 
 _AROUND = 1_000
 _ESCAPED = 8
-"""A call takes up to as many characters for each of its own, escaped and in markup, and so many besides."""
+"""Maximum characters of an occurrence of a call: so many for each of its own, escaped and in markup, plus these."""
 
 
 class ShownCall(Struct, frozen=True, kw_only=True):
-    """A call that is looked for; `same` says whether arguments, as JSON text, are its own."""
+    """A call to search for; `same` tells whether arguments, as JSON text, equal its own."""
 
     name: str
     sought: "rescue.WantedCall"
@@ -34,7 +34,7 @@ class ShownCall(Struct, frozen=True, kw_only=True):
 
 
 def shown_call(judged: Judged, check: Check, names: Names) -> ShownCall | None:
-    """What to look for; None for a call whose arguments are no JSON object, which nobody runs."""
+    """What to search for; None for a call whose arguments are not a JSON object, because it never runs."""
     wanted = _canonical(judged.arguments)
     if wanted is None:
         return None
@@ -56,9 +56,9 @@ def shown_call(judged: Judged, check: Check, names: Names) -> ShownCall | None:
 
 
 def stands(call: ShownCall, texts: Iterable[str], *, loose: bool) -> bool:
-    """Whether the call stands in one of the texts, or these are too much to tell.
+    """Whether the call occurs in one of the texts; also true if they are too long to tell.
 
-    `loose`: what may be no call (`Occurrence.loose`) is taken for one.
+    `loose`: an uncertain occurrence (`Occurrence.loose`) counts as a call.
     """
     read = 0
     for text in texts:
@@ -72,7 +72,7 @@ def stands(call: ShownCall, texts: Iterable[str], *, loose: bool) -> bool:
 
 
 def tool_answers(state: State, call: ShownCall) -> Iterator[str]:
-    """What tools answered and summaries say, as far as it names a tool; answers to this very call aside."""
+    """The results and summaries that name a tool, without results of this same call."""
     own: set[str] | None = None
     history = state.history
     for message in compress(history, state.memo.naming.values):
@@ -96,14 +96,14 @@ def _ids_of(call: ShownCall, history: tuple[Message, ...]) -> set[str]:
 
 
 def user_texts(state: State) -> Iterator[str]:
-    """What the user wrote, as far as it names a tool."""
+    """The messages of the user that name a tool."""
     for message in compress(state.history, state.memo.naming.values):
         if isinstance(message, User) and message.kind is Kind.USER_INPUT:
             yield message.text
 
 
 def with_naming(state: State, names: Names) -> State:
-    """The state with a memo of which messages name a tool, the latest too."""
+    """The state with a memo of which messages name a tool, including the latest one."""
     search = name_search([*map(unescape_letters, names.known)])
     key = "\n".join(search.letters + search.signs)
 
@@ -129,10 +129,9 @@ def _shown(message: Message) -> str:
 
 
 def _canonical(arguments: str) -> bytes | None:
-    """The arguments such that equal ones are equal bytes, in whatever grammar; None for what is no JSON object.
+    """The arguments in a form in which equal ones are equal bytes, in any grammar; None if not a JSON object.
 
-    Grammars differ in what they know of types, so all that is no object and no list is compared as text,
-    and null is as good as nothing.
+    Grammars differ in the types that they can express, so scalars are compared as text, and null counts as absent.
     """
     try:
         value = decode(any_json, arguments)

@@ -1,7 +1,7 @@
-"""Damaged JSON written as valid JSON, with every repair named and priced.
+"""Turns damaged JSON into valid JSON, with a name and a cost for every repair.
 
-Repairs with only one possible meaning cost nothing; the others cost more the more they guess. What was cut off in the
-middle of a value is never completed, and a value that cannot be read is never left out.
+Repairs with only one possible meaning cost nothing; the others cost more the more they guess. A value that was cut off
+in the middle is never completed, and a value that cannot be read is never left out.
 """
 
 from msgspec import Struct
@@ -19,7 +19,7 @@ _COST = {
     "inner_quotes": 3,
     "missing_quote": 3,
 }
-"""The cost of each repair; one that is not listed has only one meaning."""
+"""The cost of each repair; the others have only one meaning and cost nothing."""
 
 
 class FoundJson(Struct, frozen=True, kw_only=True):
@@ -45,8 +45,8 @@ class BrokenJson(Struct, frozen=True):
 def repair_json(text: str, start: int, *, opened: bool = False, called: bool = False) -> FoundJson | BrokenJson:
     """The object or array (or, inside pythonic calls, any value) that begins at `start`. Linear in its length.
 
-    `opened`: an object whose opening brace is missing, so that its first key stands there. `called`: the arguments of a
-    call in Python, which stand behind a parenthesis and are read as an object.
+    `opened`: an object without its opening brace, which begins with its first key. `called`: the arguments of a call in
+    Python, which follow a parenthesis and are read as an object.
     """
     # Its patterns take long to compile, and most JSON is sound.
     from stages.repair.loose_json import BrokenError, Reader  # noqa: PLC0415

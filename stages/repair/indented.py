@@ -1,4 +1,4 @@
-"""Lines as JSON: what models write of YAML for a call (mappings, lists, blocks of text; no anchors), and TOML."""
+"""Turns lines into JSON: the YAML that models write for calls (mappings, lists, block scalars), and TOML."""
 
 import re
 import tomllib
@@ -15,7 +15,7 @@ _ITEM = re.compile(r"-(?:[ \t]++|\Z)")
 _BLOCK = re.compile(r"(?P<sign>[|>])[+-]?\Z")
 _TYPED = re.compile(r"-?(?:0|[1-9]\d{0,15})|true|false|null")
 _UNTOLD = 3
-"""Level from which few schemas say what a scalar is: 0 names the tool, 1 and 2 may have its arguments."""
+"""Level from which few schemas say what a scalar is: 0 names the tool, 1 and 2 may be its arguments."""
 _NESTED = re.compile(r"^(?:[^=\n.]*\.){8}", re.MULTILINE)
 _MOST_BRACKETS = 200
 """Bounds of TOML: its parser takes quadratic time for dotted keys and recurses for nested values."""
@@ -27,8 +27,8 @@ _DEEPEST = 8
 def indented_value(text: str) -> str | None:
     """The mapping or list that the lines are, as JSON; None for any other text, and for a value that was cut off.
 
-    Every scalar is a string, because a schema tells better what it is; JSON's own strings, arrays and objects are kept,
-    and integers and booleans from the fourth level on, of which few schemas tell.
+    Every scalar becomes a string, because the schema knows its type better; JSON strings, arrays and objects are kept,
+    and so are integers and booleans from the fourth level on, which few schemas describe.
     """
     lines = _Lines(text.splitlines())
     value = lines.block(0)
@@ -36,7 +36,7 @@ def indented_value(text: str) -> str | None:
 
 
 def value_below(text: str, *, block: bool = False) -> str | None:
-    """What the lines below a key are: a mapping, a list, or a text, which a `block` is; None for nothing."""
+    """The mapping, list or text in the lines below a key (a `block` is a text); None if there are none."""
     below = dedent(text).strip("\n")
     lines = _Lines([] if block else below.splitlines())
     value = lines.block(_UNTOLD)
@@ -44,9 +44,9 @@ def value_below(text: str, *, block: bool = False) -> str | None:
 
 
 def toml_value(text: str) -> str | None:
-    """The tables that the text is in TOML, as JSON, with numbers as they are written; None for any other text.
+    """A text in TOML as JSON, with numbers as they are written; None for any other text.
 
-    A quotation mark that is missing at the end of a line is added.
+    A missing quotation mark at the end of a line is added.
     """
     if _NESTED.search(text) or max(text.count("["), text.count("{")) > _MOST_BRACKETS:
         return None
@@ -59,7 +59,7 @@ def toml_value(text: str) -> str | None:
 
 
 def scalar(value: str) -> str | None:
-    """A value in a line of its own as JSON; None if it was cut off."""
+    """A value on a separate line as JSON; None if it was cut off."""
     mark = value[:1]
     if mark in ('"', "[", "{") and is_json(value):
         return value
@@ -76,7 +76,7 @@ class _Lines:
         self.at = 0
 
     def margin(self) -> int:
-        """How far the next line that is not blank is indented; -1 at the end."""
+        """The indentation of the next line that is not blank; -1 at the end."""
         while self.at < len(self.lines) and not self.lines[self.at].strip():
             self.at += 1
         return _indent(self.lines[self.at]) if self.at < len(self.lines) else -1
@@ -103,7 +103,7 @@ class _Lines:
         while self.margin() == margin and (dash := _ITEM.match(line := self.lines[self.at].strip())):
             inside = line[dash.end() :]
             if _KEY.match(inside):
-                # The first line of a mapping, whose others are indented as far as what stands behind the dash.
+                # The first line of a mapping, whose other lines are indented like the text after the dash.
                 self.lines[self.at] = " " * (margin + dash.end()) + inside
                 value = self.block(depth + 1)
             else:
@@ -115,7 +115,7 @@ class _Lines:
         return f"[{','.join(items)}]"
 
     def value(self, written: str, margin: int, depth: int) -> str | None:
-        """What stands behind a key or a dash, or below it."""
+        """The value after a key or a dash, or below it."""
         if block := _BLOCK.match(written):
             begin = self.at
             while self.at < len(self.lines) and (not (line := self.lines[self.at]).strip() or _indent(line) > margin):

@@ -13,7 +13,7 @@ from stages.repair.damaged_json import BrokenJson, FoundJson, repair_json
 _SCANNER = json.JSONDecoder(parse_int=str, parse_float=str)
 _WINDOW = 1024
 _NEAR_END = 16
-"""Characters; an error nearer to the end of a window may come from the window."""
+"""Characters; an error closer to the end of a window may be caused by the window."""
 _BACKSLASHED = LazyPattern(r'[\[{\s]{1,20}\\"')
 _BEHIND_IT = r'(?=\s*+(?:["<%\[\u3010\u3014\u27e6\u300a\u00ab]|```|\Z))'
 _LINE_OF_IT = LazyPattern(rf"[^\n]{{0,4000}}?[}}\]](?:{_BEHIND_IT}|(?=[ \t]*+\n))")
@@ -56,9 +56,9 @@ def _strict_end(text: str, start: int, *, python: bool = False) -> int:
 def json_at(
     text: str, start: int, *, strict: bool = False, opened: bool = False, broken: BrokenJson | None = None
 ) -> FoundJson | BrokenJson:
-    """The object or array at `start`; BrokenJson with the place where it broke. `strict`: nothing is repaired.
+    """The object or array at `start`; otherwise BrokenJson with the place where it broke. `strict`: no repairs.
 
-    `opened`: whatever key stands there without a brace, it is an object's. `broken`: what a strict reading has found.
+    `opened`: a key there, without a brace, begins an object. `broken`: what a strict reading has found.
     """
     if not text.startswith(("{", "["), start) and (opened or _FIRST_KEY.compiled.match(text, start)):
         return repair_json(text, start, opened=True)
@@ -74,7 +74,7 @@ def json_at(
     if _BACKSLASHED.compiled.match(text, start):
         return _unquoted(text, start)
     found = repair_json(text, start)
-    # Up to there it was valid JSON: no call begins inside of it.
+    # Up to there, it was valid JSON, so no call begins in it.
     return BrokenJson(end=max(found.end, abs(end)), cut=found.cut) if isinstance(found, BrokenJson) else found
 
 
@@ -84,7 +84,7 @@ _WORDS = {"True": "true", "False": "false", "None": "null"}
 
 
 def _of_python(text: str, start: int) -> FoundJson | None:
-    """The value as Python writes it, at once, where no string has a quotation mark or an escape in it."""
+    """Read the value as Python directly, if no string has a quotation mark or an escape in it."""
     end = _strict_end(text, start, python=True)
     written = text[start : max(end, start)]
     if not written or '"' in written or "\\" in written:
@@ -165,7 +165,7 @@ def _unescaped(text: str, start: int) -> FoundJson | BrokenJson:
 
 
 def _unquoted(text: str, start: int) -> FoundJson | BrokenJson:
-    """A value written like the inside of a JSON string: each quotation mark with a backslash."""
+    """A value escaped like the inside of a JSON string: a backslash before each quotation mark."""
     line = text.find("\n", start, start + 4000)
     torn = BrokenJson(end=min(len(text), start + 4000) if line < 0 else line, cut=False)
     for extent in (_LINE_OF_IT, _ALL_OF_IT):

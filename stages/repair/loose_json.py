@@ -28,12 +28,12 @@ _BARE_STRING = re.compile(
     r"(?!(?:nan|inf|infinity|undefined)\b)(?:[^\W\d_]|[/.~*]|\d{1,4}-)[^\"'`{}\[\]():,=<>\n\\]{0,80}+(?=[,}\]])",
     re.IGNORECASE,
 )
-"""A word where a string should be, up to the next member."""
+"""A bare word in place of a string, up to the next member."""
 _BARE_ARGUMENT = re.compile(
     r"(?!(?:String|Str|Integer|Int|Number|Float|Boolean|Bool|Optional|Any|List|Array|Dict|Object|None|Null|True|False)\b)"
     r"[A-Z][a-z]{2,40}(?:[ -][A-Z0-9][\w-]{0,40}){0,6}(?=\s?[,)])"
 )
-"""One in Python, where a word is a variable or a type: a proper name is neither."""
+"""The same in Python, where a word is a variable or a type, unless it is a proper name."""
 _UNOPENED = re.compile(
     r"([^\s\"'`{}\[\],\\-][^\"`{}\[\],\n\\]{0,400}+)\"(?=\s*+[,}\]])|"
     r"(?:[<|\"]{1,3}>|escape>|<escape)?([^\s<|{\[\"'-][^<|{}\[\]\n]{0,400}+)(?:<\|\"\|>|<escape>)(?=\s*+[,}\]])"
@@ -42,17 +42,17 @@ _UNOPENED = re.compile(
 _DELIMITED = re.compile(
     r"([^\w\s{}\[\](),:/~*#$@%\\+.=\"'-][^\w\s{}\[\](),:]{0,4}?)(?=\w)([^\n{}\[\]]{0,400}?)(?<=[\w.!?])\1(?=\s*+[,}\]])"
 )
-"""A string between signs of any look."""
+"""A string between quotation marks of any kind."""
 _KEY_INSIDE = re.compile(r",\s?[\w$-]{1,60}\s?:")
 _UNCLOSED_KEY = re.compile(r"\"([\w$-]{1,60}+)(?=[:=]\s*+(?:[\"{\[\d-]|true|false|null))(?!:\"\s*+:)")
 """A key whose closing quotation mark is missing."""
 _GIVEN = ('"arguments"', '"parameters"', '"args"', '"input"')
 _OBJECT_TEXT = re.compile(r"\"\s*+(?=\{\s*+\"[\w$-]{1,60}\"\s*+:)")
-"""An object in quotation marks, in which its own have no backslashes."""
+"""An object in quotation marks, whose own quotation marks are not escaped."""
 _KEY_AHEAD = re.compile(r"\"[\w$.-]{1,60}+\"\s*+[:\uff1a]\s*+[\"{\[\w-]")
 _MARKED_KEY = re.compile(r"[^\s:{}\[\],\"'<][^:{}\[\],\"'<\n]*+(?=:)")
 _ENDED = re.compile(r"```|</|<[|\uff5c]|\[/|\[END")
-"""What a model writes after a value that it considers complete: the end of a fence, a closing tag."""
+"""What a model writes after a complete value: the end of a fence, a closing tag."""
 _STOP = re.compile(r"<[a-zA-Z]|\Z|(?<=\n)(?:[A-Z][\w']*+[ :]|\{)")
 """What comes after a value that the model may consider complete: words, another value, nothing."""
 
@@ -61,7 +61,7 @@ _SOUND = re.compile(
     r"(?=\s*+(?:\}|,\s*+\"[\w$-]{1,60}+\"\s*+:))",
     re.ASCII,
 )
-"""A member that needs no repair, and what shows that it ends there."""
+"""A member that needs no repair, with what shows that it ends there."""
 
 _FULL_WIDTH = str.maketrans("\uff5b\uff5d\uff3b\uff3d\uff1a\uff0c\uff1d\uff08\uff09\uff1b", "{}[]:,=();")
 """Punctuation of Chinese and Japanese keyboards; between values it has only one meaning."""
@@ -97,7 +97,7 @@ class Reader:
         self.left_open = 0
         """How many arrays and objects the end of the text closed."""
         self.in_quotes = -1
-        """How deep the object lies that is written as a text without its backslashes."""
+        """The nesting depth of an object that is written as a string without its backslashes."""
 
     def run(self, *, opened: bool, called: bool) -> None:
         if called:
@@ -158,7 +158,7 @@ class Reader:
             self.word()
 
     def opened(self) -> None:
-        """An object whose opening brace is missing: its first key stands here."""
+        """An object without its opening brace, at its first key."""
         if len(self.open) >= _DEEPEST:
             raise self.broken()
         self.note("missing_opener")
@@ -186,7 +186,7 @@ class Reader:
         self.position = found.end
 
     def place(self) -> Literal["argument", "member", "item"]:
-        """What a value is in what is open."""
+        """What a value is in the innermost open bracket."""
         if not self.open or self.open[-1] not in _OBJECTS:
             return "item"
         return "argument" if self.open[-1] == _CALL else "member"
@@ -218,18 +218,18 @@ class Reader:
         self.note(*found.repairs)
 
     def bare_string(self) -> re.Match[str] | None:
-        """A word that is a string, where one may be."""
+        """A bare word as a string, where a string may be."""
         if not self.open or self.open[-1] != _CALL:
             return _BARE_STRING.match(self.text, self.position) if self.open else None
         bare = _BARE_ARGUMENT.match(self.text, self.position)
-        # `city=City` hands on a value that has a name.
+        # `city=City` passes on a variable.
         return None if bare and self.out[-2].strip('"').casefold() == bare[0].casefold() else bare
 
     def close(self) -> None:
         opener = self.open.pop()
         self.position += 1
         if opener == "(" and 0 <= (begin := self.tuples.pop()) < len(self.out) - 1:
-            # Python's parentheses around one value are no tuple.
+            # In Python, parentheses around one value do not make a tuple.
             self.out[begin] = ""
             return
         if opener == "{{" and self.text.startswith("}", self.position):
@@ -292,7 +292,7 @@ class Reader:
             raise self.broken()
 
     def key_follows(self) -> bool:
-        """Whether a key follows a value at once, its comma being lost."""
+        """Whether a key follows a value directly, because its comma was lost."""
         delimited = '<|"|>' in self.text[self.position - 8 : self.position]
         bare = (delimited or self.open[-1] == _CALL) and _BARE_KEY.match(self.text, self.position)
         quoted = OPENING_QUOTE.match(self.text, self.position) or _DASHED_KEY.match(self.text, self.position)
@@ -309,7 +309,7 @@ class Reader:
         return any(_SHUT[opener] == closer for opener in self.open)
 
     def comma(self, closer: str) -> None:
-        """One comma between members; those too many, and one before the closer, are left out."""
+        """One comma between members; surplus commas, and one before the closing bracket, are left out."""
         first = self.out[-1] in ("{", "[")
         if self.open[-1] == "(":
             self.tuples[-1] = -1

@@ -1,4 +1,4 @@
-"""One string or literal of damaged JSON: where it ends, and the same as valid JSON."""
+"""A string or literal of damaged JSON: where it ends, and its value as valid JSON."""
 
 import re
 from typing import Literal
@@ -27,7 +27,7 @@ _VALUE = r"[\"'\u201c\u201d\u2018`}\]{\[)]|[\w$-]++(?:\s*+[:=,\]}]|\"\s*+[:=])"
 
 
 def _after(following: str, parenthesis: str = "") -> re.Pattern[str]:
-    """What can only follow the end of a value: a bracket, this behind a comma, a key without its comma, markup."""
+    """What can only follow a value: a bracket, this after a comma, a key without its comma, markup."""
     return re.compile(
         rf"\s*+(?:\\[nrt]\s*+){{0,3}}+(?:[}}\]\uff5d\uff3d]|\uff0c\s*+[\"\u201c\uff02{{\[]|\)(?!\s{{0,8}}[\"']){parenthesis}|"
         rf",[\s,]*+(?:\\[nrt]\s*+){{0,3}}+(?:{following}|/[/*]|#|$)|$|```|</|<\||/[/*]|#\s|;\s?\"[\w$-]{{1,60}}+\"\s?:)|"
@@ -85,7 +85,7 @@ def quoted_string(
 
 
 def _more_quotes(text: str, end: int) -> bool:
-    """Whether the line contains another quote, so that the one before may belong to the string."""
+    """Whether the line contains another quotation mark, so that the previous one may belong to the string."""
     line_end = text.find("\n", end, end + 2000)
     return text.find('"', end, line_end if line_end >= 0 else end + 2000) >= 0
 
@@ -145,7 +145,7 @@ def _searched(text: str, start: int, quote: str, after: re.Pattern[str], *, raw:
         end -= 1  # closed with another quotation mark
     body = text[start + 1 : end]
     if inner and (joined := _CONTINUED[quote].sub("", body) if quote in _CONTINUED else body) != body:
-        # Python joins strings that follow one another; over several lines, nothing else is written so.
+        # Python joins adjacent strings; across several lines, this can be nothing else.
         body, inner = joined, quote in joined
     fixer = _Fixer(raw=raw)
     json = fixer.json(body)
@@ -158,7 +158,7 @@ _LOST = re.compile(
     r"[^\"{}\[\]\n]{1,2000}?(?<!\s)(?=,\s{0,8}\"\s{0,8}[\w$-]{1,60}\"\s?[:=]|"
     r"(?:\s{0,40}[}\]]){1,6}+\s{0,40}(?:\Z|```|</|<[|\uff5c]|\[/))"
 )
-"""A string without its closing quotation mark, up to the next key or the end of all of it."""
+"""A string without its closing quotation mark, up to the next key or the end of everything."""
 
 
 _LOST_ARGUMENT = re.compile(
@@ -168,7 +168,7 @@ _LOST_ARGUMENT = re.compile(
 
 
 def _lost_quote(text: str, begin: int, until: int, after: re.Pattern[str]) -> int:
-    """Where the string ends whose closing quotation mark is missing, before `until`; 0 if it may go on."""
+    """Where a string without its closing quotation mark ends, before `until`; 0 if it may continue."""
     lost = (_LOST_ARGUMENT if after is _AFTER_ARGUMENT else _LOST).match(text, begin)
     return lost.end() if lost and lost.end() < until else 0
 
@@ -199,7 +199,7 @@ class _Fixer:
             body = body.replace("\\", "\\\\")
         fixed = _FIX.sub(self.fix, body)
         if "backslash" in self.repairs and self.escapes:
-            # In `C:\new\Projects` it is unknown which backslash is an escape. A backspace or a form feed is none.
+            # In `C:\new\Projects`, it is unknown which backslash is an escape; `\b` and `\f` never are.
             fixed = _NO_ESCAPE.sub(r"\g<0>\\", fixed)
             self.repairs[self.repairs.index("backslash")] = "mixed_backslash"
         return f'"{fixed}"'

@@ -37,7 +37,7 @@ __all__ = [
     "template_family",
 ]
 
-# Grammars take as long to compile as all the rest of forge.
+# Compiling the grammars takes as long as importing all the rest of forge.
 __getattr__ = later(
     __name__,
     {

@@ -1,9 +1,9 @@
 """Search for a call in a text that a model was shown: in any form, damaged or escaped, alone or within more.
 
-A reply is read with care for what its words mean; here every place is read as if a call were meant, because whoever
-repeats a call need not mean it. A call is found where the tool's name and the arguments are written together as a call:
-in JSON, or as words, of which there are no others behind the name than its keys, its values and those of markup.
-How the markup is written, and whether it is damaged, does not matter. Values alone are no call, and neither is a name.
+In a reply, words decide whether a call is meant. Here, every place is read as if it were, because a model may repeat a
+call that its author only showed. A call is found where the tool's name and the arguments are written together as a
+call: in JSON, or as words, if the words after the name are only its keys, its values and words of markup. The markup
+may have any form and any damage. Values alone are not a call, and neither is a name.
 
 Only the surroundings of the name are read, as far as the wanted call may reach, so the work is linear in the length of
 the text. It is done in steps, and the caller may stop after any number of them.
@@ -33,20 +33,20 @@ _WORD = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?!\w)|\w+")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _BOOLEANS = {"yes": "true", "on": "true", "no": "false", "off": "false"}
 _COMMENT = re.compile(r"(\"[^\"\n]*\")|#\s[^\n]*|(?<!:)//\s[^\n]*|/\*[^*]*\*/|<!--(?s:.{0,1000}?)-->")
-"""A comment, or, as a group, a text, in which there are none."""
+"""A comment, or, as a group, a string, which contains no comments."""
 _MOST_SIGNS = 100
-"""Characters of a text without words, such as a path "/", that is looked for as it is."""
+"""Maximum characters of a value without words, such as the path "/", that is searched for literally."""
 _PLAIN = re.compile(r"[A-Za-z0-9]{3,}")
 _MARKUP = frozenset(
     {part for key in (*NAME_KEYS, *ARGUMENT_KEYS) for part in key.lower().split("_")}
     | {"call", "calls", "invoke", "key", "value", "val", "arg", "param", "parameter", "argument", "properties"}
     | {"type", "string", "object", "json", "python", "code", "commentary", "true", "false", "null", "none", ""}
 )
-"""Words of markup; others are known by the signs beside them, or by their capitals."""
+"""Words of markup; others are recognized by the signs next to them, or by capitals."""
 _MARKS = ("<", ">", "[", "{", "|", "@", "%", "$", "=")
 _OF_TEXT = frozenset(" \t\r\n\"'`,.;!?()/+-\u2019\u201c\u201d\u3002\uff0c\u3001")
 _TWO_SIGNS = frozenset({'="', "='", "</", "[/", "{/", "%/"})
-"""Signs beside the words of ordinary text; any other belongs to markup, and so do these before a word."""
+"""Signs next to words in ordinary text. Any other sign belongs to markup, and so do these before a word."""
 _MOST_MARKUP = 12
 """Words of markup that may stand before the next word of a call."""
 _CALLS = frozenset("<>|@%$=:/.")
@@ -55,7 +55,7 @@ _SENTENCE = re.compile(r"[.!?]\s")
 _BLANK = re.compile(r"(?:[\s\"'`,]|-(?!-))*")
 _DATA = re.compile(r"(?:[\s\"':=*`,;|{\[]|-(?=\s))*")
 _ENDS = re.compile(r"[\n\"'`(){}\[\]>|<,;\\]|[.!?]\s")
-"""What shows that a value ends, rather than goes on with another word."""
+"""What shows that a value ends here and does not continue with another word."""
 _NULL = r"\s*(?:null|None)\b"
 _MORE = re.compile(
     rf"[=:\"'`\s]*[,;&]\s*[\"']?([\w.-]+)[\"']?\s*(?:=|:(?!/)|->)(?!{_NULL})|[ \t]+([\w.-]+)=|[\"']\s*\|\s*[\"']()"
@@ -70,7 +70,7 @@ _OUTSIDE = re.compile(r"[^<>]*>[^<]*")
 _ASIDE = re.compile(r"\w[ \t]+\Z")
 _PROSE = re.compile(r"[A-Z]?[a-z]+(?: [A-Z]?[a-z]+)*")
 _BY_POSITION = re.compile(r"[(\[]|input|arg", re.IGNORECASE)
-"""What is between the name and values that are given without their keys."""
+"""What separates the name from values that are given without their keys."""
 _NOTHING = re.compile(r"\(\s*\)|\{\s*\}|\[\s*\]|: ?(?:null|None)\b")
 _CLOSED = re.compile(r"[\"']?\s*(?:/?>|<[/|\w]|\]\])")
 _IN_NAME_TAG = 60
@@ -123,7 +123,7 @@ class _Words(Struct, frozen=True):
 
 
 def search(text: str, sought: WantedCall) -> _Attempts:
-    """What is found with the name, an item for each place that was read: None for nothing."""
+    """What is found with the name: an item for each place that was read, None where there is no call."""
     text = unescape_letters(text)
     wanted = _words_of(sought)
     if wanted.longest not in text.lower():
@@ -161,7 +161,7 @@ def _in_layer(layer: str, spelt: re.Pattern[str], sought: WantedCall, wanted: _W
 
 
 def _parts(text: str, spelt: re.Pattern[str], reach: int, word: str) -> Iterator[str]:
-    """The surroundings of the name that hold the word, those that overlap as one."""
+    """The surroundings of the name that contain the word; overlapping ones are merged."""
     start = end = 0
     for found in spelt.finditer(text):
         if found.start() - reach > end:
@@ -179,7 +179,7 @@ def _verbatim(layer: str, sought: WantedCall) -> _Attempts:
 
 
 def _objects(layer: str, spelt: re.Pattern[str], sought: WantedCall) -> _Attempts:
-    """JSON objects, those within others too; damaged ones where the name is near."""
+    """JSON objects, nested ones too; damaged ones only near the name."""
     position = 0
     while (start := layer.find("{", position)) >= 0:
         position = start + 1
@@ -193,7 +193,7 @@ def _objects(layer: str, spelt: re.Pattern[str], sought: WantedCall) -> _Attempt
 
 
 def _members(value: Json) -> Iterator[dict[str, Json]]:
-    """The value, and those within it, as far as they are objects."""
+    """The value and the values in it, if they are objects."""
     stack = [(value, 0)]
     while stack:
         one, depth = stack.pop()
@@ -240,7 +240,7 @@ def _words_of(sought: WantedCall) -> _Words:
         match stack.pop():
             case dict(members):
                 for key, value in members.items():
-                    # Null is as good as nothing.
+                    # Null means the same as leaving the argument out.
                     (own if value is None else keys).append(key)
                     stack.append(value)
             case None:
@@ -271,7 +271,7 @@ def _folded(word: str) -> str:
 
 
 def _in_words(layer: str, name: re.Match[str], start: int, sought: WantedCall, wanted: _Words) -> _Attempts:
-    """The call with that name, as words in whatever markup: its keys and values, and no other words than markup's."""
+    """The call with that name, as words in any markup: its keys and values, and otherwise only words of markup."""
     left, missing = wanted.values.copy(), {*wanted.keys}
     before: str | None = None
     called = False
@@ -292,7 +292,7 @@ def _in_words(layer: str, name: re.Match[str], start: int, sought: WantedCall, w
             marked = marked or ("\n" in before and name[0] == sought.name)
             if _SENTENCE.search(before) or (_BLANK.fullmatch(before) and not marked):
                 return
-            yield None  # it is read on, as far as the call is long
+            yield None  # read on, up to the length of the call
         if value:
             left[one] -= 1
             count -= 1
@@ -322,7 +322,7 @@ def _in_words(layer: str, name: re.Match[str], start: int, sought: WantedCall, w
 
 
 def _more(layer: str, end: int) -> str | None:
-    """The key of one more argument behind the last one, "" if it is only one more value; None: there is none."""
+    """The key of a further argument after the last one; "" for a further value without a key; None: neither."""
     more = _MORE.match(layer, end)
     return _folded(more[1] or more[2] or "") if more else None
 
@@ -339,7 +339,7 @@ def _goes_on(layer: str, name: re.Match[str], before: str, end: int) -> bool:
 def _without_arguments(layer: str, name: re.Match[str]) -> _Attempts:
     nothing = _NOTHING.search(layer, name.end(), name.end() + _NEAR)
     if nothing and all(_is_markup(layer, word) for word in _WORD.finditer(layer, name.end(), nothing.start())):
-        # `finish()` in a sentence is how tools are spoken of.
+        # In a sentence, `finish()` is just the tool's name.
         yield Occurrence("{}", loose=not layer[name.end() : nothing.start()].strip())
     elif _CLOSED.match(layer, name.end()):
         yield Occurrence("{}")

@@ -1,4 +1,4 @@
-"""Several readings of one text: the cheapest counts, and a tie between different calls counts for none."""
+"""Several readings of one text: the cheapest one wins; a tie between different calls has no winner."""
 
 import re
 from collections.abc import Mapping
@@ -17,13 +17,13 @@ _TWICE = re.compile(
     rf"\{{\s*+(?:\"type\"\s*+:\s*+\"object\"\s*+,\s*+)?\"({'|'.join(ARGUMENT_KEYS)}|properties)\"\s*+:\s*+\"?\{{"
 )
 _BESIDE = frozenset({"type", "required", "additionalProperties"})
-"""What a schema has beside its properties, in which a model wrote the values."""
+"""Other members of a schema whose `properties` a model has filled with values."""
 
 
 def cheapest(readings: list[tuple[str, Read]], names: Names) -> tuple[str, Read]:
-    """The reading that counts, of several of the same place, each with its family, in the order of families.
+    """The winner among several readings of the same place, each with its family, in the order of families.
 
-    Calls come before damage; what a family knows to be no call keeps its place in the order.
+    Calls come before damage; a reading that a family knows not to be a call keeps its place in the order.
     """
     called = [(family, read) for family, read in readings if read.claims]
     if not called:
@@ -65,7 +65,7 @@ def unwrapped(claim: Claim, names: Names) -> Claim:
 
 
 def _ambiguous(one: Read, other: Read) -> Read:
-    """Neither of the two, but a sentence for the model."""
+    """Neither call, but a sentence for the model."""
     first, second = (
         ", ".join(f"{claim.name[:60]}({claim.arguments[:60]})" for claim in r.claims) for r in (one, other)
     )

@@ -16,7 +16,7 @@ SAMPLE_NAME, SAMPLE_KEY, SAMPLE_VALUE, SAMPLE_TEXT = "forgename", "forgekey", "f
 """The parts of the synthetic call and the synthetic text."""
 
 _SHORTEST = 3
-"""Minimum length of a marker: a shorter one would be found everywhere."""
+"""Minimum characters of a marker: a shorter one would be found everywhere."""
 
 
 def derive(with_call: str, with_text: str) -> Markers | None:
@@ -39,7 +39,7 @@ def derive(with_call: str, with_text: str) -> Markers | None:
 
 
 def template_family(markers: Markers) -> Family:
-    """The family that reads calls as the template writes them; what it cannot read the other families may try."""
+    """The family that reads calls as the template writes them; other families may try what it cannot read."""
     if markers.between is not None:
         from stages.rescue.formats import family_of  # noqa: PLC0415 - its grammars take long to compile
 

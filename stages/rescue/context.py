@@ -1,4 +1,4 @@
-"""The context of a call: whether the layout of the text shows it as somebody's words, in any language.
+"""The context of a call: whether the layout of the text marks it as a quotation, in any language.
 
 A quotation, inline code, a block quote, a line of a log, a patch or a transcript: such a call never runs. Whether one
 with words around it is meant is another question (`stages.reading.meant`).
@@ -22,9 +22,9 @@ _JOINED = re.compile(r"[\s,;|*`>-]*(?:\d{1,3}[.)]|\(?[a-zA-Z]\))?\s*")
 
 
 def is_shown(text: str, start: int, end: int, floor: int, *, torn: bool) -> bool:
-    """Whether the layout shows the text from `start` to `end` as somebody's words.
+    """Whether the layout marks the text from `start` to `end` as a quotation.
 
-    `floor` is the end of the previous call; nothing before it is about this one. `torn`: the call broke off at `end`,
+    `floor` is the end of the previous call; nothing before it concerns this one. `torn`: the call broke off at `end`,
     so only a quotation mark before it can be seen.
     """
     start = _opened(text, start, floor)
@@ -45,7 +45,7 @@ def is_shown(text: str, start: int, end: int, floor: int, *, torn: bool) -> bool
 
 
 def is_joined(text: str, start: int, end: int) -> bool:
-    """Whether what ends at `start` and what begins at `end` are items of one list: then both are shown, or neither."""
+    """Whether what ends at `start` and what begins at `end` are items of one list: both are quoted, or neither."""
     return end - start < _NEARLY and _JOINED.fullmatch(text, start, end) is not None
 
 
@@ -85,7 +85,7 @@ def _in_quotes(text: str, start: int, end: int, *, torn: bool) -> bool:
 def _in_quotation(text: str, start: int, end: int, floor: int) -> bool:
     """Whether it is among other words in inline code, or in quotation marks, that open and close on its line.
 
-    They open after `floor`, where the call before it ends: that one was in none.
+    They open after `floor`, where the previous call ends, because that one was not quoted.
     """
     before = text[max(floor, _line(text, start, _LONGEST_LINE)) : start]
     after = text[end : end + SENTENCE_WINDOW].split("\n", 1)[0]
@@ -109,7 +109,7 @@ _LOGGED = re.compile(
     r"[A-Za-z_][\w.: ]{0,60}= ?)\Z",
     re.IGNORECASE,
 )
-"""What precedes it in a log or in code: a time, a speaker; a comment, a cell of a table, an assignment."""
+"""What precedes it in a log or in code: a time, a speaker, a comment, a table cell, an assignment."""
 
 
 def _in_log(text: str, start: int) -> bool:
@@ -131,7 +131,7 @@ _SPEAKER = re.compile(r"[ \t]{0,4}(?:\[[^\]\n]{1,20}\][ \t]{0,2})?[*]{0,2}[A-Za-
 
 
 def _in_transcript(text: str, start: int, end: int) -> bool:
-    """Whether somebody is named as the speaker of it, and others of the lines before and after it."""
+    """Whether a speaker is named for it, and other speakers for the lines before and after it."""
     line = _line(text, start, 80)
     if line < 1 or _SPEAKER.fullmatch(text, line, start) is None:
         return False
@@ -141,7 +141,7 @@ def _in_transcript(text: str, start: int, end: int) -> bool:
 
 
 def _is_all(text: str, start: int, end: int) -> bool:
-    """Whether there is nothing but decoration around it."""
+    """Whether only decoration surrounds it."""
     if start > _NEARLY or len(text) - end > _NEARLY:
         return False
     return not text[:start].strip("`'\"\u201c\u2018* \n\t") and not text[end:].strip("`'\"\u201d\u2019* \n\t.")

@@ -8,16 +8,16 @@ _GIVEN = ("arguments", "args", "parameters", "params", "input")
 ARGUMENT_KEYS = (*_GIVEN, *(f"{what}_{given}" for what in ("tool", "function", "action") for given in _GIVEN), "kwargs")
 """The keys under which models write arguments."""
 ECHO_KEYS = frozenset({"result", "results", "output", "response", "observation", "tool_output", "returns", "returned"})
-"""Beside a name and arguments these make it a record of a call that was made."""
+"""Next to a name and arguments, these make it a record of a past call."""
 _LOG_KEYS = frozenset({"timestamp", "event", "duration_ms", "latency_ms", "exit_code"})
-"""Beside a name and an object of arguments these make it a line of a log."""
+"""Next to a name and an object of arguments, these make it a line of a log."""
 _SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema", "parameters_schema", "params")
 _DESCRIBING = frozenset({*_SCHEMA_KEYS, *ARGUMENT_KEYS})
 TYPES = frozenset({"string", "integer", "number", "boolean", "object", "array", "null", "str", "int", "float", "bool"})
 
 
 def is_record(value: dict[str, Raw]) -> bool:
-    """Whether it is a record of a call that was made, with its result."""
+    """Whether it is the record of a past call, with its result."""
     return bool(ECHO_KEYS & value.keys()) or ("arguments" in value and bool(_LOG_KEYS & value.keys()))
 
 
@@ -61,7 +61,7 @@ def _describes_parameter(raw: Raw) -> bool:
 
 
 def _describes_types(raw: Raw) -> bool:
-    """Whether each value says of which JSON type something is, instead of being something."""
+    """Whether each value names a JSON type instead of being a value."""
     described = object_members(json_source(raw))
     inner = [object_members(json_source(one)) or {} for one in described.values()] if described else [{}]
     kinds = [string_value(one.get("type")) for one in inner if "value" not in one]

@@ -22,38 +22,38 @@ from stages.rescue.tags import CODE, GIVEN_BACK, LEFT, MARKER, PAGES, RESULTS, R
 _PATIENCE = 8_000
 """Maximum cost of reading one text, at 1 for each place where a call may begin.
 
-A long text may cost half as much as it has characters, so time grows with the length and no faster.
+A long text may cost up to half its number of characters, so the time stays linear in its length.
 """
 _PER_READ = 10
-"""Additional cost of a place where a family read something."""
+"""Additional cost of a place where a family found something."""
 _PER_CALL = 8
-"""Additional cost of a call, and for as many characters before it: the sentences around it are read too."""
+"""Additional cost of a call, and the number of characters before it that are read too."""
 _PER_MISTAKE = 200
-"""Additional cost of a call that is damaged, or of a tool that does not exist: the model hears of few of them."""
+"""Additional cost of a damaged call, or of one of an unknown tool: the model is told about few of them."""
 _WASTE = 5
-"""Characters that cost 1 if families read them in vain: others may read them again."""
+"""Characters that cost 1 if a family reads them without success, because others may read them again."""
 _BLANK = re.compile(
     r':\s{0,8}"(<(?!(?:input|button|select|option|video|audio|script|details|dialog|form) )'
     r'[A-Za-z]{1,30}(?:[ _][A-Za-z]{1,30}){1,6}>)"'
 )
 """An argument that was left blank, such as `<customer email>`; one word in brackets may be an HTML tag."""
 _NEAR = 16
-"""Characters in which a reply of escaped markup begins."""
+"""Characters at the beginning of a reply that are checked for escaped markup."""
 _ESCAPED_END = re.compile(r"<\\/[\w:.-]{1,60}>\s{0,20}\Z")
-"""A closing tag at the end of the reply, of which the slash was escaped."""
+"""A closing tag at the end of the reply, with its slash escaped."""
 _LONGEST_END = 90
 _BEGINS = re.compile(r"[<\[{](?s:.){11}")
 _MARK = 5
-"""Characters of the beginning of a call, and of these as many as a value may have if another call begins in it."""
+"""Characters of the beginning of a call, and how many of them a value may have if another call begins in it."""
 _MARKERS = re.compile(MARKER)
 _ECHO = "echo"
-"""The families of what is only shown."""
+"""The families of text that only shows calls."""
 _WORDS_BEFORE = r"(?>[^<>\[\]{}|`]{0,400}\n|)\s*+"
 _OTHERS = (
     "stdout|stderr|errors?|response|webpage|source|context|file|"
     "im_start|start|turn|start_of_turn|start_header_id|header_start|role_start|user|human|system|inst"
 )
-"""More words of markers around what a model was given, and of others' turns."""
+"""Further words of markers around text that the model was given, and around others' turns."""
 _FENCED = re.compile(
     rf"{_WORDS_BEFORE}(?P<opens>```(?P<language>[^\n`]{{0,40}})\n)(?P<inside>(?:(?!```).)+)```\s*\Z", re.DOTALL
 )
@@ -63,44 +63,44 @@ _GIVEN = re.compile(rf"[<\[]\W{{0,2}}{_NOT_OWN}")
 _NOT_OWN_WORD = re.compile(rf"\b{_NOT_OWN}")
 _OPENS, _OPENED = re.compile(_OPENING), re.compile(_WORDS_BEFORE + _OPENING)
 _OF_END = re.compile(r"/|(?<![a-z])(?:end_|END_)|_(?:end|END)(?![a-z])")
-"""What a closing marker has, and the opening one has not."""
+"""Signs that only a closing marker has."""
 _CLOSED = re.compile(rf"{MARKER}\s*\Z")
 _SIGNS = re.compile(rf"(?:(?!{LEFT}|{RIGHT})[^\w\s`|\"']){{2,4}}")
 """Wrappers: a fence, two lines that begin with the same signs, or two markers of any word.
 
-None of those around what a model was given, or only shows.
+Not those around text that the model was given, or that it only shows.
 """
 _SCRIPT = re.compile(r"\s*+[A-Za-z_]\w{0,60} ?= ?(?:await )?[A-Za-z_][\w.]{0,100}\(")
 """The first line of Python that assigns what a call returns."""
 _WRAPPERS = 3
-"""Maximum number of wrappers around one another."""
+"""Maximum number of nested wrappers."""
 _LONGEST_WRAPPED = 20_000
-"""Characters of a reply that ends with a wrapper: all that is in it is read once more."""
+"""Maximum characters of a reply that ends with a wrapper, because its contents are read once more."""
 _NAMES = re.compile(r"[\w.-]{1,100}")
 _UNSURE_END = frozenset({"missing_closer", "damaged_tags"})
-"""Repairs of calls that the wrapper itself may have closed."""
+"""Repairs of calls whose missing end may be the wrapper's own."""
 _TOKENIZED = re.compile(r"\u2581(?![^<>\s]{0,40}[|\uff5c]?>)")
 _TOO_MUCH = "it holds more than can be read; what follows was left out."
 _MOST_CALLS = 32
-"""As many as a reply may make by default (`Calls.max_calls_per_reply`)."""
+"""The default of `Calls.max_calls_per_reply`."""
 
 
 def rescuer(families: tuple[Family, ...] | Openers, *, most: int = _MOST_CALLS) -> Rescue:
     """A function `rescue(text, names)` with these families; of equal readings, the earlier family's counts.
 
-    It reads no call after that many: a model that repeats itself costs no more than one that does not.
+    It reads at most that many calls, so a model that repeats itself costs no more than one that does not.
     """
     known = families if isinstance(families, Openers) else openers(families)
 
     def rescue(text: str, names: Collection[str] | Names) -> Rescued:
-        # Half a surrogate pair is no text: JSON cannot contain it, and servers refuse it.
+        # Half a surrogate pair is not text: JSON cannot contain it, and servers refuse it.
         visible = without_reasoning(sound(text))
         tools = names_of(names)
         if '":\u2581' in visible:
-            # The blanks of a tokenizer (SentencePiece), but for those in control tokens.
+            # SentencePiece writes blanks so; those in control tokens stay.
             visible = _TOKENIZED.sub(" ", visible)
         if "\u0120" in visible and " " not in visible.strip():
-            # The blanks and line breaks of another one (GPT-2's byte-level BPE).
+            # GPT-2's byte-level BPE writes blanks and line breaks so.
             visible = visible.replace("\u0120", " ").replace("\u010a", "\n")
         found = _found(visible, known, tools, most)
         if tools.known and len(visible) <= _LONGEST_WRAPPED and (found.rest or not found.calls):
@@ -111,7 +111,7 @@ def rescuer(families: tuple[Family, ...] | Openers, *, most: int = _MOST_CALLS) 
 
 
 def _in_wrappers(text: str, known: Openers, tools: Names, most: int, *, more_than: int) -> Rescued | None:
-    """More calls than that, in a wrapper at the end of the text, or each in one of its own: a guess."""
+    """More calls than these, in a wrapper at the end of the text, or each in a wrapper: a guess."""
     inside, before = text, ""
     for _ in range(_WRAPPERS):
         if not (wrapped := _wrapped(inside)):
@@ -143,7 +143,7 @@ def _in_wrappers(text: str, known: Openers, tools: Names, most: int, *, more_tha
 
 
 def _found(text: str, known: Openers, tools: Names, most: int) -> Rescued:
-    """The calls in a text, as it is or made sound."""
+    """The calls in a text, as it is or repaired."""
     near = text[:_NEAR]
     escaped = "&lt;" in near or near.lstrip().startswith('"') or _ESCAPED_END.search(text, len(text) - _LONGEST_END)
     if escaped and (plain := _plain(text)) is not None:
@@ -172,13 +172,13 @@ def _found(text: str, known: Openers, tools: Names, most: int) -> Rescued:
 
 
 def _without_doubled_breaks(text: str) -> str:
-    """The text with one line break for two, if it has no single one; else the same."""
+    """The text with single line breaks, if all of them are doubled; otherwise the same."""
     whole = text.strip().replace("\n\n", "\0")
     return text if "\n" in whole else whole.replace("\0", "\n")
 
 
 def _begun_again(text: str, found: Rescued) -> str:
-    """The text without the torn beginning of a call that stands there once more, whole; the same if none does."""
+    """The text without the torn beginning of a call that follows once more, complete; otherwise the same."""
     first = _BEGINS.search(text)
     again = text.find(first[0], first.end()) if first else -1
     if first is None or again < 0:
@@ -186,14 +186,14 @@ def _begun_again(text: str, found: Rescued) -> str:
     torn = text[first.start() : again].rstrip()
     behind = text[again + len(torn) :].lstrip() if text.startswith(torn, again) else ""
     if not behind or behind.startswith(torn) or torn.endswith(">"):
-        return text  # the same many times, or a tag twice
+        return text  # the same thing many times, or a tag twice
     doubtful = found.damage or not found.calls
     doubtful = doubtful or any(call.cost or first[0][:_MARK] in call.arguments for call in found.calls)
     return text[: first.start()] + text[again:] if doubtful else text
 
 
 def _wrapped(text: str) -> tuple[int, int, int] | None:
-    """Where the last wrapper begins and what is in it begins and ends, if a text ends with one."""
+    """Where the wrapper at the end of a text begins, and where its contents begin and end; None without one."""
     if fenced := _FENCED.match(text):
         language = (fenced["language"].lower().split() or [""])[0]
         shown = language in RESULTS | PAGES | CODE or _NOT_OWN_WORD.match(language)
@@ -220,13 +220,13 @@ def _wrapped(text: str) -> tuple[int, int, int] | None:
 
 
 def _guessed(found: Rescued, repair: str, end: int) -> Rescued:
-    """Calls that were found in a text after a repair of all of it, `end` being its length: a guess."""
+    """Calls found in a text after a repair of the whole text, whose length is `end`: a guess."""
     calls = (replace(call, repairs=(repair, *call.repairs), cost=call.cost + 1, span=(0, end)) for call in found.calls)
     return replace(found, calls=tuple(calls))
 
 
 def _plain(text: str) -> tuple[str, str] | None:
-    """What a reply says of which all was escaped, as HTML, as a JSON string or as in one, and the repair's name."""
+    """The text of a reply that is escaped as a whole, as HTML or as a JSON string, and the name of the repair."""
     if "&lt;" in text[:_NEAR] and "<" not in text:
         return html.unescape(text), "html_entities"
     if "<\\/" in text:
@@ -237,7 +237,7 @@ def _plain(text: str) -> tuple[str, str] | None:
 
 
 def _reads(text: str, known: Openers, names: Names, most: int) -> list[tuple[str, Read]]:
-    """What the families read; where none found a call, what one reads that is asked about the whole reply."""
+    """What the families read; if none finds a call, what a family for whole replies reads."""
     reads, passed = _scanned(text, known, names, most)
     for _, found in reads:
         if found.claims:
@@ -254,7 +254,7 @@ def _reads(text: str, known: Openers, names: Names, most: int) -> list[tuple[str
 def _scanned(
     text: str, known: Openers, names: Names, most: int
 ) -> tuple[list[tuple[str, Read]], list[tuple[int, int]]]:
-    """What the families read where they may begin, in order, none overlapping, and where they know that no call is."""
+    """The non-overlapping readings of the families, in order, and the places that they know not to be calls."""
     passed: list[tuple[int, int]] = []
     reads: list[tuple[str, Read]] = []
     # Reasoning that came first is blank, so nothing that shows a call stands before `begin`.
@@ -267,7 +267,7 @@ def _scanned(
         start = at[0]
         position = start + 1
         if patience <= 0:
-            # Without a call before it this is a text like any other.
+            # Without a call before it, this is ordinary text.
             rest = [("", Read(start=start, end=start, damage=_TOO_MUCH))] if called else []
             return [*reads, *rest], passed
         patience -= 1
@@ -289,7 +289,7 @@ def _scanned(
                 ], passed
             useful = bool(read.claims) and names.knows(read.claims[0].name)
             patience -= _PER_CALL if useful else _PER_MISTAKE
-            # The model is told of the first damage only.
+            # The model is told about the first damage only.
             if read.claims or not damaged:
                 patience -= min(read.start - floor, SENTENCE_WINDOW) // _PER_CALL
                 behind = bool(reads and reads[-1][1].claims) and _follows(text, floor, read.start)
@@ -300,7 +300,7 @@ def _scanned(
                     continue
             called, damaged = called + len(read.claims), damaged or bool(read.damage)
         elif read.keep is None:
-            # Of what is only shown, the beginning too is nobody else's.
+            # No other family may read the beginning of what is only shown.
             passed.append((read.start - (family == _ECHO), read.end))
             continue
         reads.append((family, read))
@@ -309,7 +309,7 @@ def _scanned(
 
 
 def _without_blanks(read: Read) -> Read:
-    """The calls up to the first with a blank, which is a form to fill in; for that one, what is wrong."""
+    """The calls up to the first one with an argument left blank, and for that one, what is wrong."""
     for index, claim in enumerate(read.claims):
         if '"<' in claim.arguments and (blank := _BLANK.search(claim.arguments)):
             damage = f"the call of {claim.name[:60]} has {blank[1]} where a value belongs: call it once you know that."
@@ -318,19 +318,19 @@ def _without_blanks(read: Read) -> Read:
 
 
 def _is_shown(text: str, read: Read, floor: int, shown: int) -> bool:
-    """Whether the reading is only shown, or continues a list of what is: the last of it ended at `shown`."""
+    """Whether the reading is only shown, or continues a list of shown ones, the last of which ended at `shown`."""
     joined = shown > floor and is_joined(text, shown, read.start)
     return joined or is_shown(text, read.start, read.end, floor, torn=not read.claims)
 
 
 def _follows(text: str, floor: int, start: int) -> bool:
-    """Whether nothing but blanks is between a call that ends at `floor` and this one: then it is shown no more."""
+    """Whether only blanks separate this call from one that ends at `floor`: then it is not shown either."""
     between = text[floor:start]
     return between.isspace() or (not between and text[floor - 1] in ">]}")
 
 
 def _drop_joined(text: str, reads: list[tuple[str, Read]], read: Read) -> None:
-    """Remove the readings before this one that belong to the same list."""
+    """Remove the previous readings that belong to the same list as this one."""
     while reads and is_joined(text, reads[-1][1].end, read.start):
         read = reads.pop()[1]
 
@@ -341,7 +341,7 @@ def _gathered(text: str, reads: list[tuple[str, Read]], names: Names) -> Rescued
     calls: list[FoundCall] = []
     unknown: list[str] = []
     damage, damaged_at = None, -1
-    # The text before the first call, and that behind it, without calls and their markup.
+    # The text before the first call and the text after it, without calls and their markup.
     before: list[str] = []
     after: list[str] = []
     pieces, position = before, 0
@@ -354,7 +354,7 @@ def _gathered(text: str, reads: list[tuple[str, Read]], names: Names) -> Rescued
         if read.keep:
             pieces.append(read.keep)
         if read.damage and damage is None:
-            # A reading that broke off is damaged after its calls.
+            # In a reading that broke off, the damage comes after its calls.
             damage, damaged_at = read.damage, read.end if read.claims else read.start
         for written in read.claims:
             claim = unwrapped(written, names)
@@ -378,7 +378,7 @@ def _gathered(text: str, reads: list[tuple[str, Read]], names: Names) -> Rescued
 def _call(claim: Claim, known: str, family: str, span: tuple[int, int], names: Names) -> FoundCall:
     renamed = () if claim.name == known else ("name",)
     if renamed and not name_pattern(known).search(claim.name):
-        # It is glued to another word or a number.
+        # It is attached to another word or a number.
         claim = claim.guessed()
     if arguments := names.respelt_keys(known, claim.arguments):
         claim = replace(claim, arguments=arguments, repairs=(*claim.repairs, "key"))
@@ -393,7 +393,7 @@ def _call(claim: Claim, known: str, family: str, span: tuple[int, int], names: N
 
 
 def _without_announced(calls: list[FoundCall]) -> Iterator[FoundCall]:
-    """The calls without those that the next one makes again in another form: they only announced it."""
+    """The calls without those that the next call repeats in another form: they only announced it."""
     for call, following in zip_longest(calls, calls[1:]):
         announced = following and following.origin != call.origin and following.name == call.name
         if not announced or object_members(following.arguments) != object_members(call.arguments):

@@ -62,7 +62,7 @@ def _past_fence(text: str, read: Read, *, fenced: bool) -> Read:
 def _grammar(row: Format, opening: str, end: Callable[[str, int], int | None]) -> Grammar:
     written = PLACES.split(row.argument)[1]
     before, between, after = (_loose(part.strip()) for part in PLACES.split(row.argument))
-    # A newline after it is told from the value's own when the value is read.
+    # Whether a newline after it belongs to the value is decided when the value is read.
     blank = r"[ \t]{0,8}+" if written.endswith((" ", "\t")) else ""
     closing = _loose(PLACES.split(row.call)[-1].strip()) or r"(?:```|\Z)"
     return Grammar(
@@ -75,7 +75,7 @@ def _grammar(row: Format, opening: str, end: Callable[[str, int], int | None]) -
 
 
 def _value(written: str, _typed: str, repairs: dict[str, None]) -> str:
-    """A value as JSON: texts are in quotation marks, as JSON has them, or are no JSON."""
+    """A value as JSON: a text is a JSON string, or anything that is not JSON."""
     json = written.strip()
     return json if is_json(json) else element_as_json(_LINE_END.sub("", written), repairs)
 
@@ -86,7 +86,7 @@ def _word(following: str) -> str:
 
 
 def _loose(literal: str) -> str:
-    """The literal as a pattern: any blanks, quotes or none, and bars of any look."""
+    """The literal as a pattern: any blanks, optional quotes, and any kind of bars."""
     return "".join(map(_part, _PARTS.findall(literal)))
 
 
@@ -110,4 +110,4 @@ KNOWN_FORMATS: tuple[Format, ...] = (
         source="Continue, core/tools/systemMessageTools",
     ),
 )
-"""Formats whose markup is of no shape."""
+"""Formats that none of the shapes covers."""

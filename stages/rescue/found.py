@@ -28,7 +28,7 @@ class FoundCall(Struct, frozen=True, kw_only=True):
 
 
 class Claim(Struct, frozen=True, kw_only=True):
-    """A call as it was written: its name has not been looked up yet. OptionError for arguments that are no text."""
+    """A call as it was written: its name has not been looked up yet. OptionError unless the arguments are a string."""
 
     name: str
     arguments: str
@@ -45,7 +45,7 @@ class Claim(Struct, frozen=True, kw_only=True):
             raise OptionError(tuple(f"Claim: {n} is {given[n]!r:.200}; it must be {must[n]}" for n in wrong))
 
     def guessed(self, *repairs: str) -> "Claim":
-        """The claim as one more guess: a tool that writes is not called by it before the model was asked."""
+        """The claim with a higher cost, as a guess: before it runs a tool that writes, the model is asked."""
         return replace(self, repairs=(*self.repairs, *repairs), cost=self.cost + 1)
 
 
@@ -53,9 +53,9 @@ class Read(Struct, frozen=True, kw_only=True):
     """What a family read from `start` to `end`.
 
     With `claims` or `damage` it is a call, or was meant as one; with neither, something that must not run. `keep` is
-    what stays of it in the rest of the text; None: all of it, because it is no markup. `looked` is how far the family
-    read, where that is further than `end`: it counts as cost. An empty reading, `end` at `start`, only reports that:
-    the other families are asked as if there were none.
+    the part of it that stays in the rest of the text; None: all of it, because it is not markup. `looked` is how far
+    the family read, if further than `end`; it counts as cost. An empty reading, with `end` at `start`, reports only
+    that: the other families are asked as if there were no reading.
     """
 
     start: int
@@ -86,14 +86,14 @@ class Family(Options, frozen=True, kw_only=True, tag="family"):
     words: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse an opener that cannot be searched for together with those of other families."""
+        """Refuse an opener that cannot be combined with those of other families."""
         super().__post_init__()
         if wrong := (*_opener_mistakes(self.opener, self.first),):
             raise OptionError(tuple(f"Family {self.name!r}: {said}" for said in wrong))
 
 
 def _opener_mistakes(opener: str, first: str) -> Iterator[str]:
-    """What is wrong with an opener and its first characters, a sentence each."""
+    """What is wrong with an opener and its first characters, one sentence each."""
     try:
         compiled = re.compile(opener)
     except (re.error, OverflowError) as error:
@@ -113,11 +113,11 @@ def _opener_mistakes(opener: str, first: str) -> Iterator[str]:
 
 
 PLACES = re.compile(r"\{(?:name|json|arguments|key|value)\}")
-"""The places in the examples of a format."""
+"""The placeholders in the examples of a format."""
 
 
 class Format(Options, frozen=True, kw_only=True, tag="format"):
-    """A format of calls, as an example of one. OptionError if a place is missing.
+    """A format of calls, given as an example. OptionError if a placeholder is missing.
 
     `call` has markup, `{name}`, then `{json}` or `{arguments}`; `argument`, for the latter, `{key}`, then `{value}`.
     Blanks match any blanks or none, quotes are optional, and bars may be look-alikes. `source` says where the format is
@@ -130,7 +130,7 @@ class Format(Options, frozen=True, kw_only=True, tag="format"):
     source: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse an example without its places."""
+        """Refuse an example without its placeholders."""
         super().__post_init__()
         call, argument = PLACES.findall(self.call), PLACES.findall(self.argument)
         wrong: list[str] = []
@@ -157,7 +157,7 @@ class Rescued(Struct, frozen=True, kw_only=True):
 
     `calls` in order of appearance, all of known names. `unknown`: names that were called but are not known. `damage`:
     what is wrong with text that was clearly meant as a call, as a sentence for the model; `damaged_at`: where that text
-    begins. `rest`: the text outside the calls, without their markup; `after`: what of it comes after the first call.
+    begins. `rest`: the text outside the calls, without their markup; `after`: the part of it after the first call.
     """
 
     calls: tuple[FoundCall, ...] = ()

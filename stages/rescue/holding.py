@@ -1,7 +1,7 @@
 """Holding: the beginning of a streamed text that cannot be part of a call, so that it may be shown at once.
 
-What a family's opener begins is held until it is clear that it is no call: a call names its tool soon. This decides
-what is shown early and nothing else; which calls a reply holds is read from the whole of it.
+Text that begins like a call is held until it is clear that it is not one: a call names its tool soon. This only
+decides what is shown early; which calls a reply contains is read from the complete reply.
 """
 
 import re
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from stages.rescue.names import NameSearch
 
 WINDOW = 400
-"""Characters after an opener in which a call has named its tool."""
+"""Characters after an opener within which a call names its tool."""
 
 _SYMBOLS = re.compile(r"[<\[{(\]=>`\uff5b\u273f]")
 _WORDS = (
@@ -22,13 +22,13 @@ _WORDS = (
 )
 _LAST = re.compile(r"\w{0,40}:?\Z")
 _BEHIND = 200
-"""Characters that openers look back."""
+"""How many characters openers look back."""
 _GROWING = 130
-"""Characters in which a symbol has become an opener, or has not."""
+"""Characters after which a symbol either has become an opener or never will."""
 
 
 class Holding(Struct, frozen=True):
-    """How much of a text may be shown. `begun`: a call has, so nothing more may be.
+    """How much of a text may be shown. `begun`: a call has begun, so nothing more may be shown.
 
     `anywhere` is where a family may begin (`markers.Openers`), `names` finds whether a tool is named.
     """
@@ -38,11 +38,11 @@ class Holding(Struct, frozen=True):
     behind: str = ""
     """The end of what was shown: openers look back."""
     text: str = ""
-    """What is held."""
+    """The text held back."""
     begun: bool = False
 
     def advance(self, chunk: str) -> tuple[Self, int]:
-        """The next characters; how many in all, of those that were held and these, may be shown now."""
+        """Take the next characters; return how many of the held ones and these may be shown now."""
         held = self.text + chunk
         if self.begun:
             return replace(self, text=held), 0
@@ -63,7 +63,7 @@ class Holding(Struct, frozen=True):
 
 
 def _uncertain(text: str, first: int) -> int:
-    """Where an opener may have begun, from `first` on, of which more must be seen; the text's end where none has."""
+    """Where an incomplete opener may have begun, from `first` on; the end of the text if none has."""
     tail = max(first, len(text) - _GROWING)
     symbol = _SYMBOLS.search(text, tail)
     last = _LAST.search(text, max(first, len(text) - 41))

@@ -1,9 +1,9 @@
-"""Markup of calls with damaged tags and names, made sound: a bracket, a slash or a tag lost, or a tag written twice.
+"""Repairs damaged tags and names in the markup of calls: a lost bracket, slash or tag, or a tag written twice.
 
     parameter name="k">v</parameter    <k>v<k/>    <K>v</>    <kv</k>    |tool_call_begin|>    f<|channel|>x
 
-Only tags of words that calls have, of tools and of parameters are mended. It is a guess, tried where the text as it is
-has no call, a damaged one or one with such tags in its values, and it counts only if more can be read.
+Only tags of markup words, tools and parameters are repaired. It is a guess: it is tried where the text has no call, a
+damaged one, or one with such tags in its values, and it counts only if more can be read afterwards.
 """
 
 import html
@@ -35,7 +35,7 @@ _TAG = re.compile(
 )
 _LAST_CLOSERS = re.compile(r"\s*+</([^<>\s]{1,80}+)>(?:\s*+</[^<>\s]{1,80}+>){0,4}+\s*+\Z")
 _GLUED = re.compile(r"<([A-Za-z_][\w:.-]{0,30}?)(?=[^\s<>=][^<>]{0,200}</\1\s?>)")
-"""An opening tag without its bracket, behind which a value and its closing tag follow."""
+"""An opening tag without its bracket, followed by a value and its closing tag."""
 _TOKEN = re.compile(
     rf"(?:<{{1,3}} ?)?({BAR}{{1,2}}) ?(/?[\w\u2581][\w\u2581:./-]{{2,60}}) ?{BAR}{{1,2}}(?: ?>{{1,3}})?"
 )
@@ -54,12 +54,12 @@ _DRESSED = re.compile(
     rf"(?P<before>{_ANY_TOKEN}|[*`]{{1,3}})(?P<name>[A-Za-z_][\w.-]{{0,100}}+)(?:{_BEHIND_NAME})?|"
     rf"(?<!\w)(?P<name2>[A-Za-z_][\w.-]{{0,100}}+){_BEHIND_NAME}"
 )
-"""A name, with what slipped in beside it: a control token, a call's number, parentheses without arguments."""
+"""A name with stray text next to it: a control token, a call's number, empty parentheses."""
 _CLOSED_EARLY = re.compile(
     rf"(\{{\s*+\"(?:{'|'.join(NAME_KEYS)})\"\s*+:\s*+\"[^\"\n]{{1,200}}\"\s*+)\}}\s*+,\s*+(?:\{{\s*+)?"
     rf"(?=\"(?:{'|'.join(ARGUMENT_KEYS)})\"\s*+:)"
 )
-"""An object with a name alone, behind which its arguments stand. Inside of a list or an object that is valid JSON."""
+"""An object with only a name, followed by its arguments. Inside a list or an object, that is valid JSON."""
 _LOOK_ALIKE = str.maketrans("\uff1c\uff1e\u2044\uff3b\uff3d\xa0\uff5b\uff5d\uff1a\uff0c\uff1d", "<>/[] {}:,=")
 _QUOTES = re.compile(r"&(?:quot|#34|#x22);|[\u201c\u201d\uff02]|\\\"")
 """Quotation marks that are escaped, or look like JSON's."""
@@ -81,29 +81,29 @@ _NAMING = re.compile("tool_name|function_name|arg_key|arg_value")
 _NAMED = re.compile(r"[A-Za-z_][\w.-]{0,100}")
 _OPENED = re.compile(rf"<\s?/?({_WORD})")
 _UNOPENED = re.compile(r"(?<![\w:.-])([A-Za-z_][\w:.-]{0,60}+) name=")
-"""What may be a tag that has lost its bracket."""
+"""What may be a tag without its bracket."""
 _IN_TAGS = frozenset({"element", "tool_xml", "tool_tag", "any_markup", "lines"})
 _ESCAPES = re.compile(r"\\{1,8}([n\"'/\\])")
-"""What a string in JSON or Python has escaped, and one between tags has not."""
+"""What is escaped in a JSON or Python string, but not between tags."""
 _MARKUP = (*"<>[]{}|=`&\\", *map(chr, _LOOK_ALIKE))
-"""A sign of markup; without any there is nothing to mend."""
+"""A sign of markup; without any, there is nothing to repair."""
 _SLIPPED_IN = re.compile(_BEHIND_NAME)
-"""What slipped in right behind a name; what did before it ends with a bracket, a star or a backtick."""
+"""Stray text right after a name; before a name, it ends with a bracket, a star or a backtick."""
 _OF_WORDS = f"{ascii_letters}{digits}_.-"
 _REST_OF_WORD = re.compile(r"[\w.-]{0,100}+")
 _LONGEST_WORD = 100
 _DRESS = 80
-"""Characters before and behind a name in which all that slipped in has room."""
+"""Maximum characters of stray text before and after a name."""
 _MOST_NAMES = 100
-"""Names of tools that are looked for before names are made sound."""
+"""Maximum number of tool names that are searched for before names are repaired."""
 _NEAR = 200
-"""Characters before a call that show what it is in."""
+"""Characters before a call that show what surrounds it."""
 _LONGEST = 20_000
-"""Characters of a text that is mended: of a longer one, much would be read twice."""
+"""Maximum characters of a text that is repaired: much of it is read twice."""
 
 
 def mended(text: str, found: Rescued, names: Names) -> str:
-    """The text with sound tags; the same where nothing is to be mended, or what was found leaves no doubt."""
+    """The text with repaired tags; the same if nothing needs repair, or what was found leaves no doubt."""
     doubtful = [call for call in found.calls if call.cost or call.arguments == "{}" or call.origin in _IN_TAGS]
     if len(text) > _LONGEST or (found.calls and not found.damage and not doubtful):
         return text
@@ -131,12 +131,12 @@ def mended(text: str, found: Rescued, names: Names) -> str:
     begun = {*_OPENED.findall(text), *(_UNOPENED.findall(text) if " name=" in text else ())}
     if not any(_OF_CALLS.fullmatch(word) or names.knows(word) for word in begun):
         return text
-    # A value may end with a closing tag, and it does where all of the call is sound.
+    # A value may end with a closing tag; it does if the whole call is undamaged.
     return _with_sound_tags(text, names, crossed=all(call.cost for call in found.calls))
 
 
 def _plain(text: str) -> str:
-    """The text with plain signs for escaped ones and look-alikes, and without what slipped in around it."""
+    """The text with plain signs in place of escaped ones and look-alikes, and without stray text around it."""
     text = text.replace("\\_", "_").translate(_LOOK_ALIKE)
     if begun := _TURN_BEGINS.match(text):
         text = text[begun.end() :]
@@ -148,7 +148,7 @@ def _plain(text: str) -> str:
     if "&" in text and not ('"' in text or "<" in text or "&lt;" in text):
         text = html.unescape(text)
     if (plain := _QUOTES.sub("", text)) != text and '"' not in plain:
-        # Where all are, they are those of the call.
+        # If all are escaped, they belong to the call.
         text = _QUOTES.sub('"', text)
     if "\\n" in text and not ("<" in text or "{" in text or "\n" in text.strip()):
         text = text.replace("\\n", "\n")
@@ -156,10 +156,10 @@ def _plain(text: str) -> str:
 
 
 def is_better(again: Rescued, found: Rescued, names: Names, text: str) -> bool:
-    """Whether more was read of the mended text: no damage, more calls, more parameters, fewer tags in values.
+    """Whether more was read from the repaired text: no damage, more calls, more parameters, fewer tags in values.
 
-    Never with a value that the text does not have: `cat < input > out` is a command, and no tag was lost in it. Nor
-    with one that is empty, or of another type, where it was read without any repair.
+    Never with a value that the text does not contain: `cat < input > out` is a command without a lost tag. Nor with a
+    value that is empty, or of another type, if it was read without any repair.
     """
     if _worth(again, names) <= _worth(found, names) or any(map(_loses, found.calls, again.calls)):
         return False
@@ -219,7 +219,7 @@ def _joined(early: re.Match[str]) -> str:
 
 
 def _undressed(text: str, names: Names) -> str:
-    """The text without what slipped in beside the names of tools."""
+    """The text without stray text next to the names of tools."""
     known = islice(names.known, _MOST_NAMES)
     near: list[tuple[int, int]] = []
     for place in sorted(found.start() for name in known for found in re.finditer(re.escape(name), text)):
@@ -245,7 +245,7 @@ def _bare(dressed: re.Match[str], names: Names) -> str:
 
 
 def _with_sound_tags(text: str, names: Names, *, crossed: bool) -> str:
-    """The text with each tag as it should be. `crossed`: two at the end that close in the wrong order are swapped."""
+    """The text with each tag repaired. `crossed`: two tags at the end that close in the wrong order are swapped."""
     words = {spelling(word): word for word in _words(text, names)}
     of_calls = {word for word in _GLUED.findall(text) if spelling(word) in words or _OF_CALLS.fullmatch(word)}
     text = _GLUED.sub(lambda tag: f"<{tag[1]}>" if tag[1] in of_calls else tag[0], text)
@@ -263,7 +263,7 @@ def _with_sound_tags(text: str, names: Names, *, crossed: bool) -> str:
         last = opened[-1] if opened else ""
         closes = bool(tag["close"] or tag["close2"]) or (word == last and not given)
         if not word and last and (tag["none"] or (tag["word2"] and written.endswith(last))):
-            # `</>`, or a value with the word that closes it.
+            # `</>`, or a value together with its closing word.
             sound = f"{written.removesuffix(last)}</{opened.pop()}>"
         elif not word or (tag["own"] and not closes):
             continue
@@ -281,7 +281,7 @@ def _with_sound_tags(text: str, names: Names, *, crossed: bool) -> str:
             elif word in opened:
                 ahead = _LAST_CLOSERS.match(text, end) if crossed and word != last else None
                 if ahead and ahead[1].lower() == last.lower() and ahead[0].count("</") == len(opened) - 1:
-                    # The two are closed in the wrong order, and then no tag is left open or over.
+                    # The two are closed in the wrong order; swapped, every tag is closed once.
                     sound, end = f"</{last}>{sound}", ahead.end(1) + 1
                     between = between if "\n" in between.rstrip() else between.rstrip()
                 del opened[len(opened) - 1 - opened[::-1].index(word) :]

@@ -20,16 +20,16 @@ _PREFIX = LazyPattern(
 )
 _TOKEN = LazyPattern(r"<[^<>]{0,40}>")
 _SUFFIX = LazyPattern(r"(?:[:#!@~]\d{1,6}|[:#_-]call[_-]\w{1,40}|\(\)|<[|\uff5c/].{0,40})$", re.DOTALL)
-"""A call's number or id, empty parentheses, and the control token that gpt-oss lets slip into a name."""
+"""A call's number or id, empty parentheses, and the control token that gpt-oss leaves in a name."""
 
 _JOINED = ("functions", "function", "call_")
-"""A namespace that has lost its dot, or the token behind it, and the first word of a call's id."""
+"""A namespace without its dot or the token after it, and the first word of a call's id."""
 _NUMBER = LazyPattern(r"_?\d{1,3}\Z")
-"""Behind such a word, the call's number; alone, a number belongs to the name (`convert_v2`)."""
+"""After such a word, the call's number; otherwise, a number belongs to the name (`convert_v2`)."""
 
 _NOT_A_LETTER = LazyPattern(r"[\W_]+")
 _MAPPING = (dict, Mapping)
-"""Dictionaries first: to ask whether one is a Mapping takes longer than the rest of a look-up."""
+"""`dict` first: checking for Mapping takes longer than the rest of a look-up."""
 LONGEST_NAME = 200
 """Maximum characters of a name that are read."""
 
@@ -39,11 +39,11 @@ class Names(Struct, frozen=True):
 
     known: Collection[str] | Mapping[str, tuple[str, ...]]
     spelt: Mapping[str, tuple[str, ...]] = {}
-    """Many names by their letters; where it is empty, all of them are looked through."""
+    """Names by their letters, if there are many; empty: all names are compared."""
 
     def within(self, text: str) -> Self:
-        """The names that this text has, in any spelling: it is read as if these alone were known, only quicker."""
-        # A thought is blanked.
+        """The names that occur in this text, in any spelling. Reading it with these alone gives the same, faster."""
+        # Thoughts are blanked out.
         if not 0 < len(self.spelt) <= _MOST or len(text) < _SHORT or len(text := text.lstrip()) < _SHORT:
             return self
         if ("\\u" in text or "&#" in text) and _ESCAPED.compiled.search(text):
@@ -76,7 +76,7 @@ class Names(Struct, frozen=True):
         return alike if alike or bare == whole else self._spelt_alike(bare)
 
     def _spelt_alike(self, bare: str) -> tuple[str, ...]:
-        """The known names of the same letters."""
+        """The known names with the same letters."""
         key = spelling(bare)
         if self.spelt or not key:
             return self.spelt.get(key, ()) if key else ()
@@ -92,7 +92,7 @@ class Names(Struct, frozen=True):
         return self.known[found[0]] if len(found) == 1 and isinstance(self.known, _MAPPING) else ()
 
     def respelt_keys(self, name: str, arguments: str) -> str | None:
-        """The arguments of that tool with each key spelt as its parameter; None if all are, or none can be."""
+        """The arguments of that tool with each key spelt like its parameter; None if they are already, or cannot be."""
         known = self.known[name] if isinstance(self.known, _MAPPING) else ()
         given = object_members(arguments) if known else None
         if not given or given.keys() <= set(known):
@@ -100,7 +100,7 @@ class Names(Struct, frozen=True):
         free = [parameter for parameter in known if parameter not in given]
         spelt = {spelling(parameter): parameter for parameter in free}
         meant = {key: key if key in known else spelt.get(spelling(key), key) for key in given}
-        # Keys of the same letters may be either of two parameters, and two keys the same one.
+        # A key may have the letters of two parameters, and two keys those of the same one.
         if len(spelt) < len(free) or len({*meant.values()}) < len(meant) or [*meant] == [*meant.values()]:
             return None
         return msgspec.json.encode({meant[key]: raw for key, raw in given.items()}).decode()
@@ -122,14 +122,14 @@ class Names(Struct, frozen=True):
 
 
 def names_of(known: Collection[str] | Mapping[str, tuple[str, ...]] | Names) -> Names:
-    """These names, indexed if there are many: a reply may have thousands of calls of tools that do not exist."""
+    """These names, indexed if there are many: a reply may have thousands of calls of unknown tools."""
     if isinstance(known, Names):
         return known
     return Names(known) if len(known) <= _FEW else indexed(known)
 
 
 def indexed(known: Collection[str] | Mapping[str, tuple[str, ...]]) -> Names:
-    """These names for many texts, so that none of them is looked through."""
+    """These names, indexed for use with many texts."""
     spelt: dict[str, tuple[str, ...]] = {}
     for name in known:
         key = spelling(name)
@@ -138,7 +138,7 @@ def indexed(known: Collection[str] | Mapping[str, tuple[str, ...]]) -> Names:
 
 
 def _numbered(written: str, bare: str) -> Iterator[str]:
-    """The names that stand behind such a word, with the call's number and without it."""
+    """The names that follow such a word, with and without the call's number."""
     names = [bare.removeprefix(word).lstrip("_") for word in _JOINED if bare.startswith(word)]
     names += [bare] if written.startswith("functions.") else []
     yield from names
@@ -147,16 +147,16 @@ def _numbered(written: str, bare: str) -> Iterator[str]:
 
 _FEW = 50
 _MOST = 500
-"""Maximum names that a text is searched for: each is another pass, and 10,000 took 0.4 s for 100 kB."""
+"""Maximum names that a text is searched for: each takes a pass, and 10,000 took 0.4 s for 100 kB."""
 _SHORT = 500
-"""Characters of a text that is read with all names: to look for them takes as long as to read it."""
+"""Maximum characters of a text that is read with all names: searching for them takes as long as reading it."""
 _LOWER = bytes(range(256)).lower()
 _NO_LETTERS = bytes(sign for sign in range(256) if not (chr(sign).isascii() and chr(sign).isalnum()))
 _ESCAPED = LazyPattern(r"\\u[0-9a-fA-F]{4}|&#(?!3[49];|x2[27];)")
-"""An escape that a name may have in it."""
+"""An escape that may occur in a name."""
 _LONGEST_CUT = 80
 _CUT = LazyPattern(r"[\w.:-]+\Z")
-"""What may be the beginning of a name where a text ends."""
+"""What may be the beginning of a name at the end of a text."""
 
 
 def bare_name(written: str) -> str:
@@ -169,7 +169,7 @@ def bare_name(written: str) -> str:
 
 
 def name_before(text: str, end: int) -> str:
-    """The name that ends at `end`, blanks aside; empty if something else does."""
+    """The name that ends at `end`, ignoring blanks; empty if something else ends there."""
     while end > 0 and text[end - 1].isspace():
         end -= 1
     start = end
@@ -185,7 +185,7 @@ def spelling(name: str) -> str:
 
 
 def name_pattern(name: str, *, glued: bool = False) -> re.Pattern[str]:
-    """A pattern for the name as a word of its own, in any spelling; it may follow an escaped character.
+    """A pattern for the name as a separate word, in any spelling; it may follow an escaped character.
 
     `glued`: also behind a namespace without a dot, and before a number.
     """
@@ -197,8 +197,8 @@ def name_pattern(name: str, *, glued: bool = False) -> re.Pattern[str]:
 class NameSearch(Struct, frozen=True):
     """Finds any of some names in a text, in any spelling. A pattern of ten thousand takes a second to compile.
 
-    `letters` are the names without case and separators, `signs` those that have no letter; `begun`, if they are many,
-    `letters` by their first characters.
+    `letters` are the names without case and separators, `signs` those without letters; `begun` are `letters` by their
+    first characters, if there are many.
     """
 
     letters: tuple[str, ...]
@@ -231,7 +231,7 @@ def name_search(known: Collection[str]) -> NameSearch:
 
 
 _MANY = 200
-"""From so many names on, each place of a text is looked up, instead of each name in the text."""
+"""From this number of names on, each place of a text is looked up instead of each name."""
 
 
 def _folded(text: str) -> str:

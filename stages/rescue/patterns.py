@@ -1,6 +1,6 @@
 """Regular expressions with many alternatives, written so that few are tried at any place.
 
-Python tries one alternative after the other. Here what several of them begin with is tried once.
+Python tries one alternative after the other. Here, a common beginning is tried only once.
 """
 
 import re
@@ -15,7 +15,7 @@ _REPEATED = LazyPattern(r"(?:[*+?]|\{\d*+(?:,\d*+)?\})[+?]?")
 _LITERAL = LazyPattern(r"\^|\\w\+|\\[^\w\s]|[^\\\[\](){}.*+?|^$]")
 
 _Sequence = tuple[str, ...]
-"""What an expression without bars has one after the other: characters, classes and groups, as often as they repeat."""
+"""The elements of an expression without bars: characters, classes and groups, with their repetitions."""
 
 
 def factored(expression: str) -> str:
@@ -27,7 +27,7 @@ def factored(expression: str) -> str:
 
 
 def by_first_character(expression: str) -> dict[str, str]:
-    """The alternatives of the expression by the character that they begin with: what may come after it.
+    """The alternatives of the expression by their first character: what may follow it.
 
     "" for those that have none. An expression that matches where this one does is any such character, then that.
     """
@@ -40,7 +40,7 @@ def by_first_character(expression: str) -> dict[str, str]:
 
 
 def _sequences(expression: str) -> list[_Sequence]:
-    """The alternatives at the outermost bars, each taken apart."""
+    """The alternatives at the outermost bars, each split into its elements."""
     found: list[list[str]] = [[]]
     depth = 0
     for piece in _PIECE.compiled.findall(expression):
@@ -56,7 +56,7 @@ def _sequences(expression: str) -> list[_Sequence]:
 
 
 def _opened(sequences: list[_Sequence]) -> list[_Sequence]:
-    """The same with each group at a beginning as its alternatives: `(?:ab|c)d` is `abd` or `cd`."""
+    """The same, with a group at the beginning expanded: `(?:ab|c)d` is `abd` or `cd`."""
     opened: list[_Sequence] = []
     for sequence in sequences:
         first, rest = sequence[:1], sequence[1:]
@@ -71,7 +71,7 @@ def _opened(sequences: list[_Sequence]) -> list[_Sequence]:
 
 
 def _any_of(sequences: list[_Sequence]) -> str:
-    """An expression for any of them, in which a beginning that several have stands once."""
+    """An expression for any of them, in which a common beginning occurs once."""
     rests: dict[str, list[_Sequence]] = {}
     for sequence in sequences:
         rests.setdefault(sequence[0] if sequence else "", []).append(sequence[1:])

@@ -12,7 +12,7 @@ from stages.rescue.names import Names
 from stages.rescue.tags import past_closing
 
 CALLED_NAME = r"(?:(?i:functions?|default_api|tools?|api|namespace)(?:::?|/))?[A-Za-z_][\w.-]{0,120}+"
-"""A name before the bracket. No other word may stand before a colon or a slash: addresses and paths are no calls."""
+"""A name before the bracket, not part of an address or a path."""
 _HEAD = re.compile(
     rf"\s*+(?:[Pp]rint\(\s*+|await\s++)?[*`\"']{{0,2}}({CALLED_NAME})(?::\w{{0,20}}|\(\)(?=\())?[*`\"']{{0,2}}\s*+[(\uff08]\s*+"
 )
@@ -21,7 +21,7 @@ _PRINTED = re.compile(r"(?:\s*+print\(\s*+[A-Za-z_]\w{0,60}+\s*+\))++")
 _KEYWORD = re.compile(r"\s*+(?P<quote>[\"']?)([A-Za-z_]\w{0,100}+)(?P=quote)\s*+(?:=>|=(?!=)|:)\s*+")
 _KEYWORD_INSIDE = re.compile(r"[\"',]\s++([A-Za-z_]\w{0,100})\s?=\s?[\"'\d\[{TFN-]")
 _COMMA_OR_END = re.compile(r"\s*+(?:(?P<more>,)\s*+(?P<end>\))?|(?P<closed>\))|(?P<list>(?=\]\s*+(?:[<`]|\Z))))")
-"""The end may lack its parenthesis where that of a list of calls comes, and nothing behind it."""
+"""An end that may lack its parenthesis, if the list of calls and the text end there."""
 _OBJECT_END = re.compile(r"[}\]\s]{0,8}+,?\s*+\)")
 _SEPARATOR = re.compile(r"[ \t]*+[,;]?\s*+")
 _LIST_OPEN = re.compile(r"\[\s*")
@@ -32,7 +32,7 @@ _BLANK_TO_END = re.compile(r"\s*+\Z")
 
 
 class PythonCalls(Struct, frozen=True):
-    """Calls, or why they cannot be used, and where they ended; with neither, Python that calls no known tool."""
+    """Calls, or why they cannot be used, and where they end; with neither, Python that calls no known tool."""
 
     claims: tuple[Claim, ...]
     end: int
@@ -59,7 +59,7 @@ def call_list(text: str, start: int, names: Names, *, script: bool = False) -> P
         position = end = one.end
         comment = _COMMENT.match(text, end)
         if comment:
-            # It may say that the call is an example.
+            # A comment may say that the call is an example.
             position = end = comment.end()
         claims += [claim.guessed() for claim in one.claims] if comment else one.claims
         separator = _SEPARATOR.match(text, end)
@@ -86,7 +86,7 @@ def _call(text: str, start: int, names: Names) -> PythonCalls | None:
         return read
     found = repair_json(text, head.end(), called=True)
     if not isinstance(found, FoundJson) or found.left_open > 1:
-        # The end of the text left more open than the call: its last value.
+        # More than the call was left open at the end of the text: its last value was too.
         return read
     given = object_members(found.text)
     if not given or not given.keys() <= {*names.parameters(head[1])}:
@@ -96,7 +96,7 @@ def _call(text: str, start: int, names: Names) -> PythonCalls | None:
 
 
 def _sound(text: str, head: re.Match[str], names: Names) -> PythonCalls | None:
-    # A module's name before the function's is Python's business: `weather_api.get_weather(…)`.
+    # A module's name may precede the function's: `weather_api.get_weather(…)`.
     # Llama's own tools are called through a method: `brave_search.call(…)`.
     last = head[1].removesuffix(".call").rsplit(".", 1)[-1]
     name = head[1] if names.knows(head[1]) else last
@@ -136,7 +136,7 @@ def _sound(text: str, head: re.Match[str], names: Names) -> PythonCalls | None:
 
 
 class _Argument(Struct, frozen=True):
-    """One argument: its parameter, where its value begins, and the value once it is read."""
+    """One argument: its parameter, where its value begins, and its value once read."""
 
     key: str
     begin: int
@@ -145,7 +145,7 @@ class _Argument(Struct, frozen=True):
 
 
 def _argument(text: str, position: int, index: int, parameters: tuple[str, ...]) -> _Argument | None:
-    """The argument that begins at `position`; one without a name is for the parameter in its place."""
+    """The argument that begins at `position`; one without a name belongs to the parameter at its position."""
     keyword = _KEYWORD.match(text, position)
     if keyword:
         return _Argument(keyword[2], keyword.end(), named=True)
@@ -167,7 +167,7 @@ def _claim(name: str, given: dict[str, _Argument], parameters: tuple[str, ...]) 
         cost += value.cost
         if not argument.named:
             repairs["positional"] = None
-            # Of several, the order is the tool's as it was declared, which the model may not have meant.
+            # With several, the order is that of the tool's declaration, which the model may not have meant.
             cost += len(parameters) > 1
     return Claim(name=name, arguments=json_object(members), repairs=tuple(repairs), cost=cost)
 

@@ -18,7 +18,7 @@ NAME_KEYS = ("tool_name", "tool", "function_name", "function", "toolName", "reci
 _NAME_KEYS = frozenset(NAME_KEYS)
 _MANY_KEYS = ("tool_calls", "function_calls", "tool_uses", "calls")
 _LISTS_OF_CALLS = frozenset({"steps", "requests", "actions", "commands", "operations", "invocations", "tasks", "plan"})
-"""Other keys of lists of calls, which are guesses. Those of records (`history`) and definitions (`tools`) are none."""
+"""Other keys of lists of calls, which are guesses; not those of records (`history`) and definitions (`tools`)."""
 _PARALLEL = "multi_tool_use.parallel"
 """OpenAI's models write several calls as arguments of a tool of this name, even if no such tool was given."""
 _CALL_WORDS = ("tool_call", "function_call", "functionCall", "toolCall", "tool_use", "toolUse")
@@ -52,7 +52,7 @@ NOT_A_CALL = _Shape()
 
 
 def shape_of(found: FoundJson, names: Names, *, marked: bool) -> _Shape:
-    """The calls that a JSON value stands for. `marked`: markup around it says that it is a call."""
+    """The calls that a JSON value represents. `marked`: markup around it says that it is a call."""
     many = array_elements(found.text) if found.text.startswith("[") else None
     shape = (
         _object(object_members(found.text), names, marked=marked)
@@ -63,17 +63,17 @@ def shape_of(found: FoundJson, names: Names, *, marked: bool) -> _Shape:
 
 
 def arguments_of(name: str, found: FoundJson) -> _Shape:
-    """A call of that name with these arguments: an object, JSON text of one, or a list of one."""
+    """A call of that name with these arguments: an object, JSON text of an object, or a list with one object."""
     shape = _arguments(name, found.text)
     return _priced(shape, found) if found.repairs else shape
 
 
 def _priced(shape: _Shape, found: FoundJson) -> _Shape:
-    """The calls, with what was repaired in the JSON that holds them."""
+    """The calls, with the repairs of the JSON that contains them."""
     if found.left_open and shape.claims:
         last = shape.claims[-1]
         if not _UNSURE.isdisjoint(last.repairs):
-            # Where the end is missing, the arguments may be.
+            # If the end is missing, the arguments may be missing too.
             return _Shape(damage="it ends before its arguments.")
         _, given, behind = found.text.rpartition(last.arguments)
         ends_them = "arguments_as_text" not in last.repairs and not (given and behind.strip("]} \n"))
@@ -92,7 +92,7 @@ def _closers(json: str) -> int:
 
 
 def _several(values: Iterable[Raw], names: Names, *, marked: bool) -> _Shape:
-    """An array is calls only if all of it is."""
+    """An array contains calls only if all its elements are calls."""
     read = [object_members(json_source(value)) for value in values]
     shapes = [_object(value, names, marked=marked) for value in read if not _is_words(value or {})]
     if not shapes or not all(shape.claims or shape.damage for shape in shapes):
@@ -102,7 +102,7 @@ def _several(values: Iterable[Raw], names: Names, *, marked: bool) -> _Shape:
 
 
 def _is_words(block: dict[str, Raw]) -> bool:
-    """Whether an element is a block of text beside the calls."""
+    """Whether an element is a text block next to the calls."""
     return string_value(block.get("type")) in _NO_CALLS and block.keys().isdisjoint(NAME_KEYS)
 
 
@@ -126,7 +126,7 @@ def _object(value: dict[str, Raw] | None, names: Names, *, marked: bool) -> _Sha
 
 
 def _innermost(value: dict[str, Raw]) -> dict[str, Raw]:
-    """The object that is the call, where others only wrap it: `{"tool_call": {"function": {…}}}`."""
+    """The object that is the call, without wrappers: `{"tool_call": {"function": {…}}}`."""
     for _ in range(_WRAPPERS):
         if value.keys().isdisjoint(_WRAPPING):
             break
@@ -144,11 +144,11 @@ def _innermost(value: dict[str, Raw]) -> dict[str, Raw]:
 _TYPED = re.compile(
     rb'"(?:type|properties|description|str|int|float|bool|string|integer|number|boolean|object|array|null)"'
 )
-"""Keys of a tool's definition, where a call has its arguments."""
+"""Keys that a tool's definition has where a call has its arguments."""
 
 
 def _plain_call(value: dict[str, Raw], names: Names) -> Claim | None:
-    """`{"name": …, "arguments": {…}}` at once: what most models write needs none of the other checks."""
+    """Read `{"name": …, "arguments": {…}}` directly: what most models write needs no other checks."""
     named, given = value
     if named not in _NAME_KEYS:
         named, given = given, named
@@ -183,7 +183,7 @@ def _with_arguments(name: str, value: dict[str, Raw], names: Names, *, marked: b
     full = [text for text in given if text not in ("{}", "null", '""')] or list(given)[:1]
     flat = {key: raw for key, raw in value.items() if key not in (*NAME_KEYS, *given.values(), "type", "id")}
     if full in (["{}"], ["null"], ['""']) and flat and flat.keys() <= set(names.parameters(name)):
-        # An empty wrapper beside the arguments.
+        # An empty wrapper next to the arguments.
         full = []
     if len(full) > 1:
         return _Shape(damage=f"the call of {name[:60]} has two sets of arguments.")
@@ -200,18 +200,18 @@ def _with_arguments(name: str, value: dict[str, Raw], names: Names, *, marked: b
 
 
 def _beside(shape: _Shape, flat: dict[str, Raw], names: Names, *, marked: bool) -> _Shape:
-    """The call, of which these members stand beside its arguments: it was closed too early; or data."""
+    """The call that was closed too early, with these members next to its arguments; or data."""
     if not flat or not shape.claims:
         return shape
     claim = shape.claims[0]
     given, known = object_members(claim.arguments) or {}, set(names.parameters(claim.name))
     if given and known and known.isdisjoint(given) and not marked:
-        # A model that adds a remark to its call may have invented an argument: it is told so. Data has no remarks.
+        # A remark next to a call may be an invented argument, so the model is told. Data has no remarks.
         remarks = (string_value(raw) or "" for key, raw in flat.items() if key not in known)
         return shape if any(" " in remark for remark in remarks) else NOT_A_CALL
     late = {key: raw for key, raw in flat.items() if key in known and key not in given}
     if not late:
-        # What else has a structure of its own may be the data that these are part of.
+        # Other structured members may be the data that these belong to.
         structured = not marked and any(bytes(raw).startswith((b"{", b"[")) for raw in flat.values())
         return _Shape(claims=(claim.guessed(),)) if structured else shape
     repairs = (*claim.repairs, "closed_too_early")
@@ -221,7 +221,7 @@ def _beside(shape: _Shape, flat: dict[str, Raw], names: Names, *, marked: bool) 
 
 
 def _arguments(name: str, text: str) -> _Shape:
-    """A call with these arguments: an object, JSON text of one, or nothing at all for a call without any."""
+    """A call with these arguments: an object, JSON text of an object, or nothing."""
     if text.startswith("{"):
         return _Shape(claims=(Claim(name=name, arguments=text),))
     if text in ("null", '""'):
@@ -255,7 +255,7 @@ def _keyed(value: dict[str, Raw], names: Names, *, marked: bool) -> _Shape:
     if fits or (marked and names.knows(name)):
         shape = _arguments(name, json_source(raw))
         return shape if given or marked else _Shape(claims=tuple(claim.guessed() for claim in shape.claims))
-    # A wrapper of another word, which is a guess.
+    # A wrapper with another key is a guess.
     if given is None:
         many = array_elements(json_source(raw)) if name in _LISTS_OF_CALLS else None
         inner = _several(many, names, marked=False) if many else NOT_A_CALL
@@ -267,7 +267,7 @@ def _keyed(value: dict[str, Raw], names: Names, *, marked: bool) -> _Shape:
 
 
 def _other_keys(value: dict[str, Raw], names: Names) -> _Shape:
-    """`{"fn": "get_weather", "with": {"city": …}}`: a name and its arguments under any keys, which is a guess."""
+    """`{"fn": "get_weather", "with": {"city": …}}`: a name and its arguments under any keys; a guess."""
     holding = [raw for raw in value.values() if bytes(raw).startswith((b"{", b"[", b'"{'))]
     texts = {key: text for key, raw in value.items() if (text := string_value(raw)) is not None}
     naming = [(key, text) for key, text in texts.items() if text in names.known]
@@ -292,7 +292,7 @@ def _other_keys(value: dict[str, Raw], names: Names) -> _Shape:
 
 
 def _is_strange_call(value: dict[str, Raw], written: list[str], *, marked: bool) -> bool:
-    """Whether it is a call of a tool that does not exist, rather than data with a name in it."""
+    """Whether it is a call of an unknown tool, rather than data that contains a name."""
     if not written or not _IDENTIFIER.fullmatch(written[0]):
         return False
     keys = [key for key in ("arguments", "args", "parameters", "tool_input", "action_input", "input") if key in value]

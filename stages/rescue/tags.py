@@ -1,21 +1,21 @@
 """Tags and markers of calls as patterns: brackets, bars and prefixes in all the forms that models and servers write.
 
-Vendors differ in little but the prefix (`minimax:`, `longcat_`, a word between bars), and servers lose or double bars,
-or escape the line breaks between tags. What is read here is read in every format.
+Vendors mostly differ in the prefix (`minimax:`, `longcat_`, a word between bars), and servers lose or double bars, or
+escape the line breaks between tags. These patterns are shared by all formats.
 """
 
 import re
 
 BAR = "[|\uff5c\u00a6\u2016\u2502\u2503\u2223\u2758\u01c0]"
-"""A vertical bar, and what is written for one."""
+"""A vertical bar and its look-alikes."""
 OPENS = rf"<(?=[\w\s\u200b\u2060\ufeff.:{BAR[1:-1]}-]{{4}})"
-"""The beginning of a tag of any name that is long enough: openers that begin so are searched for as one."""
+"""The beginning of a tag with any long enough name; openers that begin so are searched for together."""
 GAP = r"\s*+(?:\\[nrt]\s*+){0,3}+"
-"""Blank, also where its line breaks were escaped."""
+"""Blanks, including escaped line breaks."""
 _THIN = "[ \u200b\u2060\ufeff]?"
-"""A blank, or a character of no width, that slipped into a tag."""
+"""A stray blank or zero-width character in a tag."""
 PREFIX = rf"(?:[A-Za-z_][\w.-]{{0,23}}?(?:[:_.-]|{_THIN}{BAR}{{1,2}} ?))??"
-"""Tried where the word without it is not one of those that are sought: few tags have one."""
+"""Tried only if the word without it is not one of those sought: few tags have one."""
 TAG = rf"<{_THIN}{BAR}{{0,2}}{_THIN}{PREFIX}"
 END_TAG = rf"<{_THIN}{BAR}{{0,2}}{_THIN}/{_THIN}{BAR}{{0,2}} ?{PREFIX}"
 TAG_END = rf"(?::[\w-]{{1,20}})?{BAR}{{0,2}} ?>"
@@ -24,7 +24,7 @@ QUOTE = r"(?:\\?[\"'\u201c\u201d])"
 ATTRIBUTE = (
     r"(?:\s{1,8}(?:(?!(?:name|tool)=)\w{1,20}=[\"'][^\"'<>]{0,80}[\"']\s{1,8})?(?:name|key|tool|id))?\s{0,8}=\s{0,8}"
 )
-"""`name=`, where the name of a tool or parameter follows, or nothing but the equals sign."""
+"""`name=` before the name of a tool or parameter, or just the equals sign."""
 GIVEN = r"\s++[\w.-]{1,80}+=(?:\"[^\"]{0,2000}+\"|'[^']{0,2000}+'|[^\s\"'<>=/]{1,200}+)"
 """Any attribute with its value."""
 
@@ -34,7 +34,7 @@ KEY = r"(?:arg_?key|arg_?name|param_?key|param_?name|parameter_?key|parameter_?n
 VALUE = r"(?:arg_?val(?:ue)?|param_?value|parameter_?value|value|val)"
 """The words of the tags around a call, a parameter, its name and its value."""
 CLOSED = rf"(?:{END_TAG}{CALL}s?{TAG_END}|{TAG}{CALL}{TAG_END}(?=\s*+\Z))"
-"""The closing tag of a call, or of several, in any format: models mix them up; an opening one where nothing follows."""
+"""The closing tag of one or more calls, in any format, because models mix them up; or an opening one at the end."""
 
 MINIMAX_TOKEN = "]<]minimax[>["  # noqa: S105 - a token of the model's, no secret
 MARKER = (
@@ -42,13 +42,13 @@ MARKER = (
     rf"\[{BAR}[\w:./-]{{1,60}}{BAR}\]|"
     "[\u3010\u3014\u27e6\u300a\u25c1\u00ab]/?[\\w: -]{1,40}[\u3011\u3015\u27e7\u300b\u25b7\u00bb])"
 )
-"""A control token, a tag without attributes, or a word between brackets that no ordinary text has."""
+"""A control token, a tag without attributes, or a word between unusual brackets."""
 LEFT, RIGHT = (
     "[<\\[{(\u27ea\u3010\u3014\u27e6\u00ab\u2039\u300a\u25c1]",
     "[>\\]})\u27eb\u3011\u3015\u27e7\u00bb\u203a\u300b\u25b7]",
 )
 IN_BRACKETS = "[^<>{}\\[\\]()\u27ea\u27eb\u3010\u3011\u3014\u3015\u27e6\u27e7\u00ab\u00bb\u2039\u203a\\n]"
-"""A bracket of any look, and what may stand between two."""
+"""A bracket of any kind, and what may separate two of them."""
 GIVEN_BACK = (
     "tool_response|tool_responses|tool_result|tool_results|tool_output|function_response|function_results|function_result|"
     "observation|available_tools|tool_definitions"
@@ -60,9 +60,9 @@ SHOWN = (
 )
 """Tags around text that is only shown."""
 RESULTS = frozenset({"output", "response", "result", "results", "log", "logs", "console", "diff", "patch"})
-"""Languages of fences with what a model was given; in those of all others some write calls as JSON."""
+"""Fence languages of text that the model was given; in all others, some models write calls as JSON."""
 PAGES = frozenset({"html", "xhtml", "svg", "jsx", "tsx", "vue", "svelte", "astro", "xsl", "xaml"})
-"""Languages of pages and components: an element with a tool's name is part of the page, not a call."""
+"""Fence languages of pages and components: an element with a tool's name is part of the page, not a call."""
 CODE = frozenset(
     {"js", "javascript", "ts", "typescript", "java", "kotlin", "swift", "c", "cpp", "c++", "cs", "csharp", "go", "rust"}
     | {"rb", "ruby", "php", "sql", "css", "lua", "perl", "r", "scala", "dart"}
@@ -70,7 +70,7 @@ CODE = frozenset(
     | {"clojure", "lisp", "haskell", "elixir", "graphql", "hcl", "terraform", "mysql", "postgresql"}
     | {"dockerfile"}
 )
-"""Languages of programs: what looks like a call in one is part of it."""
+"""Fence languages of programs: what looks like a call is part of the program."""
 STRAY_MARKUP = re.compile(
     rf"(?:{TAG}|{END_TAG})(?:tool_calls?|function_calls?|invoke|parameter){TAG_END}|"
     r"\]<\]minimax\[>\[|</?(?:tool_calls?(?::[\w-]{1,20})?|function_calls?|tools?_call|function|invoke|parameter|tool_use|TOOLCALL|"
@@ -82,9 +82,9 @@ STRAY_MARKUP = re.compile(
 )
 """An opening, closing or empty tag or token of calls."""
 STEM = "(?:[Tt]ool|TOOL|[Ff]unc|FUNC|[Cc]all|CALL|[Ii]nvoke|[Aa]ction|ACTION|[Pp]lugin)"
-"""A part of the words in markers of calls."""
+"""A part of a word that markers of calls contain."""
 WORDS = ("tool", "func", "call", "invoke", "action", "plugin")
-"""One of these is in all that has such a part, or a word of the tags around a call, in lower case."""
+"""One of these is in every text with such a part or with a word of the tags around a call, in lower case."""
 _MARKER = re.compile(MARKER)
 STEM_IN = re.compile(STEM)
 _PLAIN = re.compile(r"</?[\w:.-]{1,60}>")
@@ -97,12 +97,12 @@ _BEFORE = re.compile(rf"(?:{MARKER}\s{{0,4}}){{1,4}}\Z")
 
 
 def is_of_calls(markers: str) -> bool:
-    """Whether only calls have these markers, so that an unknown name behind them is a mistake."""
+    """Whether only calls have these markers, so that an unknown name after them is a mistake."""
     return STEM_IN.search(markers) is not None and _PLAIN.fullmatch(markers.strip()) is None
 
 
 def before_call(markers: str) -> int:
-    """How many characters of these markers come before the first that is of calls; none where none is."""
+    """How many characters of these markers precede the first one that belongs to calls; 0 if none does."""
     return next((found.start() for found in _MARKER.finditer(markers) if STEM_IN.search(found[0])), 0)
 
 
@@ -112,7 +112,7 @@ def is_closing(marker: str) -> bool:
 
 
 def markers_before(text: str, start: int) -> int:
-    """Where the control tokens and tags of calls begin that stand right before `start`; there, if none do."""
+    """Where the control tokens and tags of calls right before `start` begin; `start` if there are none."""
     found = _MARKER_ENDS.search(text, max(0, start - 5), start) and _BEFORE.search(text, max(0, start - 160), start)
     if not found:
         return start

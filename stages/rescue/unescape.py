@@ -1,4 +1,4 @@
-"""A text without what hides it: escapes in JSON strings and HTML, also several times over; margins of its lines."""
+"""Text without what disguises it: escapes of JSON strings and HTML, even several layers; margins of its lines."""
 
 import re
 import sys
@@ -8,7 +8,7 @@ from unicodedata import normalize
 from stages._later import LazyPattern
 
 _DEEPEST = 3
-"""Maximum number of times that a text is escaped."""
+"""Maximum number of layers of escapes that are removed."""
 
 _ESCAPE = LazyPattern(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _SIGNS = {"n": "\n", "t": "\t", "r": "\r"}
@@ -22,15 +22,15 @@ LOOK_ALIKES = str.maketrans(
     "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u0501\u04bb\u03bf\u03b1\u03bd\u0391\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0425\u0410",
     "aeopcyxijsdhoavABEKMHOPCTXA",
 )
-"""Cyrillic and Greek letters that look like Latin ones, and these."""
+"""Cyrillic and Greek letters that look like Latin ones, and the Latin ones."""
 _MARGIN = LazyPattern(r"^[ \t]{0,12}(?:\d{1,6}[ \t]{0,4}[\t\u2192|:.)]|[>#*+|;%-]{1,3}|//)[ \t]{0,4}", re.MULTILINE)
 
 
 def unescape_letters(text: str) -> str:
-    """The text with characters for their escapes and look-alikes, and without characters of no width.
+    """The text with escaped and look-alike characters replaced, and without zero-width characters.
 
-    ASCII punctuation stays escaped: it may have a meaning in a grammar. Anything else is only escaped to hide a word,
-    or because an encoder writes ASCII alone.
+    ASCII punctuation stays escaped, because it may have a meaning in a grammar. Other characters are only escaped to
+    hide a word, or by an encoder that writes ASCII alone.
     """
     if "\\" in text or "&" in text:
         text = _sound(_LETTER.compiled.sub(_letter, text))
@@ -51,7 +51,7 @@ def without_margin(text: str) -> str | None:
 
 
 def unescape_layers(text: str) -> Iterator[str]:
-    """The text, and what it becomes as one layer of escapes after the other is removed."""
+    """The text, and the text after each layer of escapes is removed."""
     seen = {text}
     layer = [text]
     yield text

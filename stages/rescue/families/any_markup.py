@@ -2,7 +2,7 @@
 
     [[call:f]][[k]]v[[/k]][[/call]]    {% run f k="v" %}    <|go|>f<|with|>k<|is|>v<|/go|>    <вызов имя="f" k="v"/>
 
-The names of the tool and its parameters tell, so it is a guess. Asked where no other family found a call.
+Only the names of the tool and its parameters give it away, so it is a guess, tried where no other family found a call.
 """
 
 import html
@@ -23,7 +23,7 @@ _MARK = re.compile(
     rf"(?:(?!\((?!\()){LEFT}{{1,3}}+|(?<![^\s>])(?=[^\n<>]{{1,120}}>))(?P<inside>{_INSIDE})"
     rf"(?:{RIGHT}{{1,3}}+|(?<=[\w\"'])(?=\s{{0,8}}<[^\W\d]))"
 )
-"""What stands in brackets; one of them may be lost where tags are."""
+"""Text in brackets; a tag may have lost one of them."""
 _WORD = re.compile(r"[^\W\d][\w.-]{0,120}+")
 _WITH_PREFIX = re.compile(rf"[\w.:{BAR[1:-1]}-]{{1,120}}+")
 _KEY = r"[^\W\d][\w.-]{0,120}+\s?(?:=[=>]|[-:]?=|->|:)\s?"
@@ -37,15 +37,15 @@ _UNESCAPED = re.compile(
     rf"(?=[^\w\"']{{0,20}}{_KEY}|\W{{0,20}}\w*\Z)|{_WITHOUT_QUOTES})",
     re.DOTALL,
 )
-"""A quotation mark ends a value where another attribute follows, or none: the model did not escape those in it."""
+"""A quotation mark that ends a value: the next attribute or the end follows. Models do not escape those in values."""
 _SIGNS = " \t\r\n-:=>"
-"""What may stand between the key of an attribute and its value."""
+"""What may separate the key of an attribute from its value."""
 _IN_MARKUP = re.compile(rf"(?:{LEFT}|[\"'=:/])\s?([^\W\d][\w.-]{{0,120}}+)(?=[\"'\s=:>\]}})])")
-"""A word as markup has the name of a parameter."""
+"""A word in the position of a parameter's name."""
 _GIVEN = re.compile(r"[\"'=:]\s?([^\W\d][\w.-]{0,120}+)")
 _PAIR = re.compile(r"(?:\A|[\s&,;|])([^\W\d][\w.-]{0,120}+)\s?[=:]")
 _VALUE = frozenset({"value", "val", "v", "is", "to", "content"})
-"""Attributes with the value of the parameter that another one names."""
+"""Attributes that hold the value of a parameter which another attribute names."""
 _CLOSES = re.compile(
     r"[^\w\"']*?/|\W*(?i:end|close|stop)(?![^\W_])|\W{0,2}[\w:.| -]{0,40}(?<![^\W_])(?i:end|close|stop|done)\W*\Z"
 )
@@ -56,7 +56,7 @@ _MOST = 2_000  # marks in a reply; a page has more, and no call does
 _MOST_BESIDE = 3
 """Maximum attributes of a tag with the arguments in one: its name, and an id. A record of a call has more."""
 _PAGE = re.compile(r"\A!--|\A#[^#]{0,400}#\Z|\b(?:class|href|src|style|rel|alt)\s?=")
-"""What begins a comment, or an attribute that only pages have."""
+"""The beginning of a comment, or of an attribute that only web pages have."""
 
 _JSON = re.compile(r"\{\s{0,8}\"[^\"\n]{1,60}\"\s{0,4}:")
 
@@ -64,7 +64,7 @@ _JSON = re.compile(r"\{\s{0,8}\"[^\"\n]{1,60}\"\s{0,4}:")
 class _Part(Struct, frozen=True, kw_only=True):
     """A mark, by its place among them, that names the tool of a call, or a parameter.
 
-    Its value, or where that begins and in which mark's words: those that close it have them too.
+    With its value, or where the value begins and the words of the mark, which its closing mark repeats.
     """
 
     mark: int
@@ -105,7 +105,7 @@ def _read(text: str, start: int, names: Names) -> Read | None:
         inner = [mark for mark in between if mark.start() >= part.begin and not _closes(mark, keys)]
         end = run[-1].end() if run else part.begin
         if upto != until and not last and not _only_marks(text, end, between, until):
-            return None  # something else that was given is not understood
+            return None  # another given value is not understood
         if part.key:
             value = part.value
             if value is None and (value := _up_to_closer(text, part, run, inner, until=until, last=last)) is None:
@@ -130,7 +130,7 @@ def _read(text: str, start: int, names: Names) -> Read | None:
 def _up_to_closer(
     text: str, part: _Part, run: list[re.Match[str]], inner: list[re.Match[str]], *, until: int, last: bool
 ) -> str | None:
-    """The value behind a mark, up to those that close it (`run`); None if it may go on, or the call.
+    """The value after a mark, up to the marks that close it (`run`); None if the value, or the call, may continue.
 
     `inner` are the other marks up to the next part, which begins at `until`, if the part is not the `last` of its call.
     """
@@ -139,7 +139,7 @@ def _up_to_closer(
     value = text[part.begin : run[first].start() if run else until]
     if True not in own:
         value = value.strip()
-        if value.endswith(part.key):  # behind a bracket: its closing mark lost the other one
+        if value.endswith(part.key):  # after a bracket: its closing mark lost the other one
             value = re.sub(rf"{LEFT}{{1,3}}[^\w\s]{{0,3}}{re.escape(part.key)}\Z", "", value)
     opened = {*_WORD.findall(run[first]["inside"])} if run else set[str]()
     before = (mark["inside"] for mark in inner if opened and mark.start() < run[first].start())
@@ -151,19 +151,19 @@ def _up_to_closer(
 
 
 def _is_given(keys: Collection[str], call: str, values: list[str]) -> bool:
-    """Whether the call has one of these parameters in its markup, beside its values: it is not understood."""
+    """Whether one of these parameters also occurs in the call's markup: then the call is not understood."""
     for value in filter(None, values if keys else ()):
         call = call.replace(value, " ", 1)
     return bool(keys) and not {*_IN_MARKUP.findall(call)}.isdisjoint(keys)
 
 
 def _is_known(word: str, names: Names) -> bool:
-    """Whether the word is a tool, with a module before it or not."""
+    """Whether the word is a tool, with or without a module before it."""
     return word in names.known or ("." in word and word.rsplit(".", 1)[-1] in names.known)
 
 
 def _only_marks(text: str, begin: int, marks: list[re.Match[str]], until: int) -> bool:
-    """Whether nothing but these marks is between the two places."""
+    """Whether there are only these marks between the two places."""
     inside = [mark for mark in marks if mark.start() >= begin]
     ends = (begin, *(mark.end() for mark in inside))
     starts = (*(mark.start() for mark in inside), until)
@@ -171,12 +171,12 @@ def _only_marks(text: str, begin: int, marks: list[re.Match[str]], until: int) -
 
 
 def _closes(mark: re.Match[str], keys: Collection[str]) -> bool:
-    """Whether a mark closes something, and is none that begins a parameter such as `end`."""
+    """Whether a mark closes something and does not begin a parameter that is named so, such as `end`."""
     return _CLOSES.match(mark["inside"]) is not None and mark["inside"].strip() not in keys
 
 
 def _closers(text: str, marks: list[re.Match[str]], until: int | None, keys: Collection[str]) -> list[re.Match[str]]:
-    """The last marks in a row that close something; `until`: they must be the last before that."""
+    """The last closing marks in a row; with `until`, only if they come right before it."""
     run: list[re.Match[str]] = []
     for mark in reversed(marks):
         behind = run[-1].start() if run else until
@@ -190,7 +190,7 @@ def _closers(text: str, marks: list[re.Match[str]], until: int | None, keys: Col
 
 
 def _up_to_own(text: str, marks: list[re.Match[str]], part: _Part, keys: Collection[str]) -> list[re.Match[str]]:
-    """The marks up to the first that closes the part by its own words, and those right behind that close something."""
+    """The marks up to the first one that closes the part in its own words, and the closing marks right after it."""
     for index, mark in enumerate(marks):
         closes = mark.start() >= part.begin and _closes(mark, keys)
         if closes and not part.words.isdisjoint(_WITH_PREFIX.findall(mark["inside"].replace("/", " "))):
@@ -211,7 +211,7 @@ def _value(attribute: re.Match[str]) -> str:
 
 
 def _parts(text: str, marks: list[re.Match[str]], names: Names) -> Iterator[_Part]:
-    """The calls and their parameters, one after the other; parameters before the first call are ignored."""
+    """The calls and their parameters, in order; parameters before the first call are ignored."""
     tool, known, skip = "", set[str](), 0
     for index, (mark, following, after) in enumerate(zip_longest(marks, marks[1:], marks[2:])):
         inside, end = mark["inside"], mark.end()
@@ -245,7 +245,7 @@ def _parts(text: str, marks: list[re.Match[str]], names: Names) -> Iterator[_Par
             value = next((said for word, said in attributes.items() if word in _VALUE and said != key), None)
             yield _Part(mark=index, begin=end, key=key, value=value, words=frozenset(_WITH_PREFIX.findall(inside)))
         elif behind in known and following and not written:
-            # Its value stands behind the next mark, or, if that only closes the key, behind the one after.
+            # Its value follows the next mark or, if that only closes the key, the one after it.
             closed = after and _closes(following, known) and not _closes(after, known)
             opening = after if closed and after and _GAP.fullmatch(text, following.end(), after.start()) else following
             skip = opening.end()

@@ -1,16 +1,16 @@
-"""The one reader of calls whose arguments are elements: after the name, each key in a tag, then its value up to an end.
+"""The shared reader of calls whose arguments are elements: after the name, each key in a tag, then its value.
 
     <parameter=k>v</parameter>    <arg_key>k</arg_key><arg_value>v</arg_value>    <k>v</k>
 
-How tags are written, and where a value ends, is a `Grammar`. What goes wrong is read here, for all of them:
+A `Grammar` says how tags are written and where a value ends. Damage is handled here, for all grammars:
 
-- free: an opening tag written twice; a value's closing tag of another name; a key written again (an array); signs
-  before the closing tag of the call; JSON in the place of the elements, which shows its own end
+- free: an opening tag written twice; a value's closing tag with another name; a repeated key (an array); signs before
+  the closing tag of the call; JSON in place of the elements, which shows its own end
 - a guess: a missing closing tag of values, where another argument or the end of the call follows, or of the call, at
   the end of the reply; decoded entities, where values are usually not encoded
 - not read: anything else that does not show where a value or the call ends
 
-Values are text and stay text: what type they are is the schema's business.
+Values are text and stay text: the schema decides their type.
 
 A new format is a `Grammar` (as in `token_tags`), a head that finds the name, and a `Family` in `FAMILIES`.
 """
@@ -28,24 +28,24 @@ from stages.rescue.names import Names
 from stages.rescue.tags import END_TAG, GAP, PARAMETER, TAG, TAG_END, past_closing
 
 _TO_JSON = re.compile(rf"{GAP}(?:{TAG}(?:{PARAMETER}|input)s?{TAG_END}{GAP})?\(?\s*+(?:{ARGUMENTS_BEGIN}|(?=\[))")
-"""What comes before arguments that are JSON."""
+"""What precedes arguments in JSON."""
 _BLANK = re.compile(GAP)
 _SURPLUS = re.compile(r"\)|\"?[ \t]*+[}\]]{0,3}(?=\s*+<)")
 _ANY_CLOSING = re.compile(rf"{GAP}</[\w:.-]{{1,60}}>")
 _IN_TAG = re.compile(r"\s*+(?:value\s?=|[:=])\s*+(?:\"([^\"]*+)\"|'([^']*+)')")
 _EMPTY = re.compile(rf"{GAP}(?:{END_TAG}{PARAMETER}{TAG_END}|(?=<))")
-"""What is behind a tag that has the value in it."""
+"""What follows a tag that contains the value."""
 _AROUND_KEY = " :\\\t\r\n"
 _FOREIGN_END = re.compile(r"</([\w:.-]{1,60})>\Z")
 _ENDS = re.compile(r"(?:\s*</[\w:|\uff5c .-]{1,60}>){0,2}\s*(?:</[\w:|\uff5c ]*+)?\Z")
-"""The end of the reply, where closing tags are missing or have other names."""
+"""The end of the reply, with closing tags missing or misnamed."""
 _CUT_TAG = re.compile(r"\s*<[^>]*+\Z")
 _ATTRIBUTE = re.compile(
     r"\s-{0,2}([\w.-]{1,80})=(?:\\\"([^\"\\]*+)\\\"|\"([^\"]*+)\"{1,2}|'([^']*+)'{1,2}|([^\s\"'<>=/]++))(?=[\s/>]|\Z)"
 )
 _CDATA = re.compile(r"\s*+<!\[CDATA\[")
 _ESCAPED = re.compile(r"[^<>&]*+(?:&(?:lt|gt|amp|quot|apos|#39|#34);[^<>&]*+)++")
-"""A value in which every special sign of XML is escaped: HTML has bare ones too."""
+"""A value in which every special sign of XML is escaped, unlike in HTML."""
 _MARGIN = re.compile(r"\n[ \t]{1,40}\Z")
 
 TextSpan = tuple[int, int]
@@ -67,7 +67,7 @@ def element_as_json(value: str, repairs: dict[str, None], *, strip: bool = True)
     """
     bare = value.strip()
     if bare.startswith("<![CDATA[") and bare.endswith("]]>"):
-        # XML writes `]]>` inside of CDATA by closing it in the middle and opening it again.
+        # In CDATA, XML writes `]]>` by closing the section in the middle and opening another.
         return json_quoted(bare[len("<![CDATA[") : -len("]]>")].replace("]]><![CDATA[", ""))
     if value[-1:] in (" ", "\t") and (margin := _MARGIN.search(value)):
         value = _without_margin(value, margin[0])
@@ -90,7 +90,7 @@ def _without_margin(written: str, margin: str) -> str:
 
 
 def _text(written: str, typed: str, repairs: dict[str, None]) -> str:
-    """A value as JSON: text, or what it is, where its tag says that it is no string."""
+    """A value as JSON: a string, unless its tag says that it is something else."""
     if "string=" in typed:
         return written.strip() if "false" in typed and is_json(written.strip()) else json_quoted(written)
     return element_as_json(written, repairs)
@@ -99,11 +99,11 @@ def _text(written: str, typed: str, repairs: dict[str, None]) -> str:
 class Grammar(Struct, frozen=True, kw_only=True):
     """How arguments are written.
 
-    `key` matches up to a value. Its groups `keys` have the name, the first that matched; a group `typed`, if there is
-    one, has what else is in the tag. `value_end(text, begin, key)` is the place of what ends a value, nothing of it
-    where its closing tag is missing, or None. `value(written, typed, repairs)` is the value as JSON. `end(text,
-    position)` is where the markup ends that closes the call, if it comes next. `to_json` matches up to arguments that
-    are JSON. `encoded`: values may be JSON, which shows where all are. `escaped`: entities are usual in values.
+    `key` matches up to a value. The first of its groups `keys` that matched is the name; an optional group `typed` is
+    the rest of the tag. `value_end(text, begin, key)` is the span of what ends a value, empty if its closing tag is
+    missing, or None. `value(written, typed, repairs)` is the value as JSON. `end(text, position)` is where the markup
+    that closes the call ends, if it comes next. `to_json` matches up to arguments in JSON. `encoded`: values may be
+    JSON, if all of them are. `escaped`: entities are usual in values.
     """
 
     key: re.Pattern[str]
@@ -117,7 +117,7 @@ class Grammar(Struct, frozen=True, kw_only=True):
 
 
 def up_to(expression: str) -> Callable[[str, int, re.Match[str]], TextSpan | None]:
-    """The end of a value that is the same whatever the key, as a regular expression."""
+    """An end of values that does not depend on the key, from a regular expression."""
     pattern = re.compile(expression)
 
     def value_end(text: str, begin: int, _key: re.Match[str]) -> TextSpan | None:
@@ -128,7 +128,7 @@ def up_to(expression: str) -> Callable[[str, int, re.Match[str]], TextSpan | Non
 
 
 def past(expression: str) -> Callable[[str, int], int | None]:
-    """The end of a call, as a regular expression."""
+    """The end of a call, from a regular expression."""
     pattern = re.compile(expression)
 
     def end(text: str, position: int) -> int | None:
@@ -147,11 +147,11 @@ def behind(text: str, opening: re.Match[str], name: str, names: Names) -> int:
 
 
 def call_with(text: str, called: Called, grammar: Grammar, names: Names) -> Read:
-    """The call with the arguments behind its name: JSON, or elements."""
+    """The call with the arguments after its name, as JSON or elements."""
     begin = grammar.to_json.match(text, called.body)
     key = grammar.key.match(text, called.body) if begin else None
     if key and (own := _key_of(key, grammar)) in names.parameters(called.name) and not own.endswith("s"):
-        begin = None  # `<input>{…}</input>` of a tool with that parameter; `<arguments>` has them all
+        begin = None  # `<input>{…}</input>` may be a parameter of that name; `<arguments>` contains all of them
     if begin:
         read = named_call(text, called.begin, begin.end(), called.name, lambda t, at: _past_json(t, at, grammar))
         return read if read.claims else _damaged(called, max(read.end, called.body), names, read.damage)
@@ -159,12 +159,12 @@ def call_with(text: str, called: Called, grammar: Grammar, names: Names) -> Read
 
 
 def _key_of(key: re.Match[str], grammar: Grammar) -> str:
-    found: Iterator[str | None] = map(key.group, grammar.keys)  # lazily: not every pattern has every group
+    found: Iterator[str | None] = map(key.group, grammar.keys)  # lazily, because not every pattern has every group
     return next(filter(None, found))
 
 
 def _past_json(text: str, position: int, grammar: Grammar) -> int:
-    """Complete JSON needs no closing tag to show its end, so one of any name will do."""
+    """Complete JSON shows its own end, so a closing tag of any name will do."""
     surplus = _SURPLUS.match(text, position)
     position = surplus.end() if surplus else position
     if end := grammar.end(text, position):
@@ -174,11 +174,11 @@ def _past_json(text: str, position: int, grammar: Grammar) -> int:
 
 
 def parameters(text: str, called: Called, grammar: Grammar, names: Names) -> Read:
-    """The call with its arguments in elements, up to what closes it."""
+    """The call with its arguments in elements, up to its closing markup."""
     given: dict[str, list[str]] = {}
     repairs: dict[str, None] = {}
     raw: list[str] = []
-    # HyperCLOVA X writes each value as JSON, so its texts are in quotation marks.
+    # HyperCLOVA X writes each value as JSON, so its strings are quoted.
     encoded, quoted = grammar.encoded, False
     unclosed = 0
     position = called.body
@@ -188,7 +188,7 @@ def parameters(text: str, called: Called, grammar: Grammar, names: Names) -> Rea
         empty = inside and _EMPTY.match(text, key.end())
         span = empty.span() if empty else grammar.value_end(text, skip_cdata(text, key.end()), key)
         if span is None and unclosed and unclosed == len(raw):
-            # A model that closes no value does not close the last either.
+            # A model that leaves values open leaves the last one open too.
             span = (len(text), len(text))
         if span is None:
             return _damaged(called, len(text), names)
@@ -240,7 +240,7 @@ def _without_foreign_closer(written: str) -> str:
 
 
 def attributes(written: str) -> dict[str, str] | None:
-    """The attributes of a tag; None where their quotation marks do not match."""
+    """The attributes of a tag; None if their quotation marks do not match."""
     if '"' not in written and "='" not in written:
         written = written.replace("\u201c", '"').replace("\u201d", '"')
     if not {'"', "'"}.isdisjoint(_ATTRIBUTE.sub("", written)):
@@ -253,7 +253,7 @@ def attributes(written: str) -> dict[str, str] | None:
 def joined_arguments(given: dict[str, list[str]]) -> str:
     """The object of these values, each as JSON.
 
-    A name that was given several values is an array: whether the tool takes one is its schema's business.
+    Several values for one name become an array; the schema decides whether the tool takes one.
     """
     return json_object({key: one[0] if len(one) == 1 else f"[{','.join(one)}]" for key, one in given.items()})
 

@@ -24,7 +24,7 @@ def _gemma(text: str, start: int, names: Names) -> Read | None:
     read = named_call(text, start, head.end(), head[1], _past_end)
     if any("missing_closer" in claim.repairs for claim in read.claims) and not text.endswith(_ENDS, 0, read.end):
         return Read(start=start, end=read.end, damage=CUT_OFF, keep="")
-    # Keys without quotes are this grammar's way of writing them.
+    # This grammar writes keys without quotes.
     claims = (replace(c, repairs=tuple(repair for repair in c.repairs if repair != "bare_key")) for c in read.claims)
     return replace(read, claims=tuple(claims))
 

@@ -22,21 +22,21 @@ _START_BEFORE = re.compile(
 
 
 def _message(text: str, start: int, names: Names) -> Read | None:
-    """One message: a call, or words that stay (final, commentary) or go (analysis)."""
+    """One message: a call, words that stay (final, commentary), or words that are removed (analysis)."""
     header = _HEADER.match(text, start)
     if header is None or header.end() == start:
         return None
     recipient = header["to"] or header["role"] or ""
     own = recipient in ("", "self", "user", "assistant", "all")
     if header["message"] and not own and text.startswith("<", header.end()):
-        # Muse Glimmer addresses a tool, and writes the call in tags, which their family reads.
+        # Muse Glimmer addresses a tool and writes the call in tags, which another family reads.
         return Read(start=start, end=header.end(), keep="")
     if recipient.startswith("functions.") or names.knows(recipient):
         return _call(text, start, header, recipient)
     if header["message"] is None:
         return Read(start=start, end=header.end(), keep="")
     if own and header["channel"] not in (None, "final", "commentary", "analysis"):
-        # A channel of calls, which are whole: the token before them is theirs.
+        # A channel with complete calls, to which the token before them belongs.
         return Read(start=start, end=header.start("message"), keep="")
     ended = _END.search(text, header.end())
     end = ended.start() if ended else len(text)

@@ -45,7 +45,7 @@ _MARKUP = re.compile(
 )
 _WORD = re.compile(r"[A-Za-z_][\w.-]{0,100}")
 _FENCE_END = re.compile(rf"{GAP}[}}\])]{{0,3}}+{GAP}(?:<[^<>\s]{{1,40}}>{GAP})?(?:```|~~~|`{{1,2}}\s*+\Z)")
-"""The end of a fence, perhaps behind a token that ends the turn."""
+"""The end of a fence, perhaps after a token that ends the turn."""
 _NEXT = re.compile(r"\s*+[,;]?\s*+(?=\{|\[\s{0,20}[\[{])")
 _NAME_LINE = re.compile(
     r"^[*`#\s]{0,6}(?P<label>[^\n]{0,100}[>|\uff5c\]]|\w[\w-]{0,24}(?: (?i:call|name|use))?:[*` ]{0,6}|"
@@ -54,7 +54,7 @@ _NAME_LINE = re.compile(
     re.MULTILINE,
 )
 _GOES_ON = re.compile(r"\s*+(?:\Z|<|```|[*=#-]{3}|[*]{0,2}\w{1,20}[*]{0,2}[:>])")
-"""The end of the reply, markup, a rule, or another label."""
+"""The end of the reply, markup, a horizontal rule, or another label."""
 _LABEL = r"[^\W\d][\w -]{1,30}"
 _IN_BRACKETS = rf"(?:(?!\(){LEFT}{{1,2}}{_LABEL}{RIGHT}{{1,2}})"
 _LABELS = re.compile(
@@ -78,11 +78,11 @@ _SENTENCE_ENDS = re.compile(r"[.!?\u3002](?:\s|\Z)|[{}\[]")
 _SURPLUS = re.compile(r"[ \t]*+[}\]]{1,3}(?=\s*+(?:$|```|<))")
 _NOTHING = re.compile(r"[\s)\]*`};]*+(?:<[|/][^>\n]{1,40}>\s*+)?")
 _JOINED = re.compile(r"[\"'],\s{0,8}\Z")
-"""What is between a name and its arguments in a list."""
+"""What separates a name from its arguments in a list."""
 _WORDS_BETWEEN = 3
-"""The most words between the name of a tool and its arguments."""
+"""Maximum words between the name of a tool and its arguments."""
 _SENTENCE = re.compile(r"\s*+[^\W\d_]++(?:\s++[^\W\d_]++)++\s*+")
-"""Words without any sign, which go on with a sentence: `f and it returned {…}`, but not `f (id: 7) with: {…}`."""
+"""Words without signs, which continue a sentence: `f and it returned {…}`, but not `f (id: 7) with: {…}`."""
 _MEANT = re.compile(
     r"\[?\s*\{{1,2}\s*(?:\"\w{1,20}\"\s*:\s*\"[^\"\n]{0,80}\"\s*,\s*){0,2}[\"'\u201c]?(?:name|tool|tool_name|function|function_name|action)[\"'\u201d]?\s*:\s*"
     r"[\"'\u201c]?([\w.:-]{1,80})"
@@ -96,20 +96,20 @@ _LIKE_A_CALL = rf"&|//|/\*|#\s|{_KEYS}|{_QUOTE}(?:{_KEYS})|\\{_QUOTE}?(?:{_KEYS}
 _PROMISING = re.compile(rf"(?:[\[{{\s\uff5b]|\\[nrt](?=[\s\"\\])){{1,50}}(?:{_LIKE_A_CALL})")
 """Damaged JSON is worth repairing only if it begins like a call; strict JSON may begin as it likes."""
 _WORDS_ALONE = re.compile(r"\{[\w\s,.-]{0,200}+\}")
-"""Words in braces, of which none is a key with a value: placeholders, and names that code imports or unpacks."""
+"""Words in braces without keys and values: placeholders, and names that code imports or unpacks."""
 _FIRST_MEMBER = re.compile(rf"\{{{{1,2}}(?:\s|\\[nrt]){{0,40}}\\?{_QUOTE}?(\w{{1,40}})\\?{_QUOTE}?\s?[:=]")
 _ARGUMENT_STEMS = ("arg", "param", "input")
-"""One of these is in each key of arguments."""
+"""Every key for arguments contains one of these."""
 _ARGUMENT_WORDS = ("arguments", "args", "parameters", "params", "input")
-"""One of these is in each key of arguments of a call of an unknown tool."""
+"""Every key for the arguments of an unknown tool contains one of these."""
 _NEAR = 2_000
-"""Characters of an object in which such a key is looked for."""
+"""Characters of an object that are searched for such a key."""
 _NOT_JSON = re.compile("['\u201c\\\\A-Za-z_]")
-"""A sign behind a brace with which no JSON begins."""
+"""A sign that JSON cannot have after a brace."""
 _STRING = re.compile(r"\"(?:[^\"\\\n]|\\.)*+\"")
 _KEY = re.compile(r"\"[\w$-]{1,60}\"\s?:")
 ARGUMENTS_BEGIN = r"(?=(?:\"[\\\"\s]{0,8}|['`])?(?:\[\s{0,8})?\{|\"[\w$-]{1,60}\"\s?:)"
-"""What arguments in JSON begin with: also one in a JSON string, once or twice, and one without its brace."""
+"""The beginning of arguments in JSON, even escaped once or twice in a string, or without their brace."""
 CUT_OFF = "its JSON ends before it is complete: it is cut off, or a quotation mark in a string lacks its backslash."
 UNREADABLE = "its JSON cannot be read."
 
@@ -133,7 +133,7 @@ def _bare(text: str, start: int, names: Names) -> Read | None:
 
 
 def _is_worth_repair(text: str, start: int, names: Names) -> bool:
-    """Whether damaged JSON may be a call: by a tool's name or arguments in it, or a tool's name before it."""
+    """Whether damaged JSON may be a call, because it contains a tool's name or arguments, or follows a tool's name."""
     promising = _PROMISING.match(text, start)
     alone = _WORDS_ALONE.match(text, start)
     if promising and not alone and any(map(text[start : start + _NEAR].__contains__, _ARGUMENT_STEMS)):
@@ -189,14 +189,14 @@ def _fenced(text: str, start: int, names: Names) -> Read | None:
 def named_call(text: str, start: int, position: int, name: str, past: Callable[[str, int], int] = past_closing) -> Read:
     """The call of that name whose arguments are at `position` (`ARGUMENTS_BEGIN`): JSON, or a JSON string with it.
 
-    `past` says where the markup behind ends.
+    `past` says where the markup after them ends.
     """
     mark = text[position : position + 1]
     quoted = mark in ('"', "'", "`") and not _KEY.match(text, position)
     string = _STRING.match(text, position) if quoted else None
     if string and is_json(string[0]) and (claims := arguments_of(name, FoundJson(text=string[0], end=0)).claims):
         return Read(start=start, end=past(text, string.end()), claims=claims, keep="")
-    # A string in which the quotation marks have no backslashes.
+    # A string whose quotation marks are not escaped.
     position += quoted
     found = json_at(text, position, opened=True) if position < len(text) else BrokenJson(end=position, cut=True)
     if isinstance(found, BrokenJson):
@@ -247,7 +247,7 @@ def _fence_of_json(text: str, start: int, position: int, names: Names) -> Read |
 
 
 def _behind_name(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
-    """A fence with the arguments of the tool whose name is in the line before it, or in that before their label."""
+    """A fence with the arguments of the tool named in the line before it, or before their label."""
     line = _NAME_LINE.search(text, max(0, start - 160), start)
     closing = _FENCE_END.match(text, found.end)
     if closing is None:
@@ -259,7 +259,7 @@ def _behind_name(text: str, start: int, found: FoundJson, names: Names) -> Read 
 
 
 def _behind(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
-    """A call whose name stands before its arguments, by the last sign before them."""
+    """A call whose name precedes its arguments, recognized by the last sign before them."""
     near = text[max(0, start - 4) : start]
     before = near.rstrip()
     label = before.endswith((":", "\uff1a", "=", ">", "]", "\u3011"))
@@ -275,7 +275,7 @@ def _behind(text: str, start: int, found: FoundJson, names: Names) -> Read | Non
 
 
 def _led_up_to(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
-    """A name among the last words before its arguments, in or above their line, whatever they are: a guess."""
+    """A name among the last words before its arguments, in their line or above it: a guess."""
     begin = max(0, start - 120)
     words = _WORD.findall(text, begin, start)[-_WORDS_BETWEEN - 1 :]
     if not any(word in names.known or word.rsplit(".", 1)[-1] in names.known for word in words):
@@ -291,7 +291,7 @@ def _led_up_to(text: str, start: int, found: FoundJson, names: Names) -> Read | 
             alone = not text[: word.start()].strip("[*`>{ \n") and _NOTHING.fullmatch(text, found.end)
             claim = _fitting(name, found, names, "any_markup")
             if claim is None and alone and not isinstance(names.known, Mapping):
-                # Nothing else is in the reply, and what the tool takes is not known.
+                # The reply contains nothing else, and the tool's parameters are not known.
                 claim = next((given.guessed() for given in arguments_of(name, found).claims), None)
             if claim is None:
                 return None
@@ -328,7 +328,7 @@ def _fitting(name: str, found: FoundJson, names: Names, guess: str = "") -> Clai
 
 
 def _bracketed(text: str, start: int, found: FoundJson, names: Names) -> Read | None:
-    """A known name in or between brackets of any look, then its arguments: `{{call:f}} {…}`."""
+    """A known name in or between brackets of any kind, then its arguments: `{{call:f}} {…}`."""
     begin = max(0, start - 160)
     before = _BRACKETS_BEFORE.search(text, begin, start)
     claim = _fitting(before["inside"] or before["between"], found, names) if before else None
@@ -339,7 +339,7 @@ def _bracketed(text: str, start: int, found: FoundJson, names: Names) -> Read | 
 
 
 def torn_call(text: str, start: int, torn: BrokenJson, names: Names) -> Read | None:
-    """Damage: broken JSON that names a known tool where a call would. None: ordinary text."""
+    """Damage: broken JSON that names a known tool like a call. None: ordinary text."""
     meant = _MEANT.match(text, start)
     cut_name = meant is not None and meant.end() == len(text)
     if meant is None or not (names.begins(meant[1]) if cut_name else names.knows(meant[1])):
@@ -354,7 +354,7 @@ _OTHER_KEY = (
     "(?:['\u201c]|\\\\\")\\w{1,40}+\\\\?+['\"\u201d]\\s?+[:=]\\s?+\\\\?+['\"\u201c{\\dTF]|"
     "[A-Za-z_]\\w{0,40}+:\\s?+(?:['\"\u201c\\d-]|\\[?<[|e]|[^\x00-\x7f\\w\\s])"
 )
-"""A key that is not written as JSON has it, and the beginning of its value."""
+"""A key that is not valid JSON, and the beginning of its value."""
 _OBJECT = rf"\{{(?!\{{\{{)\{{?+(?=(?:\s|\\[nrt]){{0,40}}(?:\"(?![{{\[])|}}|{_OTHER_KEY}|{_LIKE_A_CALL}))"
 _FULL_WIDTH = '\uff5b(?=\\s{0,40}["\u201c\u201d\uff02])'
 BARE = Family(

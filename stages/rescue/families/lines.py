@@ -27,7 +27,7 @@ _END = re.compile(
     r"\s*+(?:```|\Z|(?:[^\w\s]{1,6} ?(?:[\w:.-]{0,60} ?[^\w\s]{0,6}|[\w:. -]{0,60} ?[^\w\s]{1,6})|\w{1,20}[^\w\s]{1,6}|"
     r"(?i:end)\b[\w \t-]{0,24}[^\w\s]{0,6})\s*+\Z)"
 )
-"""The end of a fence or of the reply, behind a line that closes the call."""
+"""The end of a fence or of the reply, after a line that closes the call."""
 _BLOCKS = ("|", "|-", "|+", ">", ">-")
 _MOST_WORDS = 5
 
@@ -36,7 +36,7 @@ _MAPPING = re.compile(r"(?:\s*+-\s)?\s*+[\w-]{1,40}:(?:[ \t][^\n]*+)?\n")
 """The first line of a mapping, or of a list of them."""
 _TABLE = re.compile(r"^\[{1,2}[\w.-]{1,80}\]{1,2}[ \t]*\n", re.MULTILINE)
 _NEAR = 400
-"""Characters of it in which a tool is named."""
+"""Characters of it within which a tool is named."""
 _MOST = 20_000
 """Maximum characters of it."""
 
@@ -57,7 +57,7 @@ def _mapping(text: str, start: int, begin: int, end: int, names: Names) -> Read 
     value = toml_value(text[begin:end]) if tables else indented_value(text[begin:end])
     only = [*(object_members(value) or {}).values()] if tables and value else []
     if len(only) == 1 and array_elements(json_source(only[0])):
-        value = json_source(only[0])  # `[[call]]`, whatever the word
+        value = json_source(only[0])  # `[[call]]`, with any word
     shape = shape_of(FoundJson(text=value, end=0), names, marked=False) if value else None
     if shape is None or not shape.claims or shape.damage:
         return None
@@ -100,7 +100,7 @@ def lines_call(text: str, start: int, position: int, names: Names, *, marked: bo
             return None
         given[line["key"]] = value
     if name not in names.known and not set(names.parameters(name)) & set(given):
-        return None  # a title, and what is listed below it
+        return None  # a title and the list below it
     end = _END.match(text, position)
     if not given or end is None or (fence and not end[0].strip()):
         # The fence was cut off, and perhaps the last value.
@@ -110,7 +110,7 @@ def lines_call(text: str, start: int, position: int, names: Names, *, marked: bo
 
 
 def _named(head: str, names: Names, *, marked: bool) -> str:
-    """The tool that the line names, if that is all that it says."""
+    """The tool that the line names, if it says nothing else."""
     words = _WORD.findall(head)
     named = {word for word in words if names.knows(word)} if len(words) <= _MOST_WORDS else set[str]()
     others = [word for word in words if word not in named]

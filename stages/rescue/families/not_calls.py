@@ -1,4 +1,4 @@
-"""Family `echo`: text that shows calls without making any: results, definitions, quotations, others' turns."""
+"""Family `echo`: text that shows calls without making any: results, definitions, quotations, turns of others."""
 
 import re
 
@@ -8,7 +8,7 @@ from stages.rescue.tags import GIVEN_BACK, SHOWN
 
 _TAG = re.compile(rf"<(?:({GIVEN_BACK})|({SHOWN}))\b[^>\n]{{0,100}}>")
 _REACH = 16_000
-"""Characters in which a tag that may be a mere word in brackets must be closed."""
+"""Characters within which a tag that may be just a word in brackets must be closed."""
 _TOKENS = {
     "<|tool_response|>": "<|/tool_response|>",
     "<|tool_response>": "<tool_response|>",
@@ -39,7 +39,7 @@ def _tagged(text: str, start: int, names: Names) -> Read | None:
         return None
     end = text.find(f"</{tag}>", opening.end(), len(text) if opening[1] else opening.end() + _REACH)
     if end < 0:
-        # One that may be a mere word in brackets must be closed.
+        # One that may be just a word in brackets must be closed.
         return Read(
             start=start, end=len(text) if opening[1] else opening.end(), looked=min(len(text), opening.end() + _REACH)
         )
@@ -53,7 +53,7 @@ def _token(text: str, start: int, _names: Names) -> Read | None:
 
 
 def _turn(text: str, start: int, _names: Names) -> Read:
-    """Somebody else's turn. At the beginning it repeats the prompt; later on the model makes it up."""
+    """Somebody else's turn: at the beginning, a repetition of the prompt; later, made up by the model."""
     answer = None if _SOMETHING.search(text, 0, start) else _OWN_TURN.search(text, start)
     return Read(start=start, end=answer.end() if answer else len(text))
 

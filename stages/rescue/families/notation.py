@@ -1,9 +1,10 @@
-"""Family `notation`: a tool and its arguments in a way of the model's own, told by the names of the tool's parameters.
+"""Family `notation`: a tool and its arguments in a notation that the model invented.
 
     >> f --k=v --l=w      (call f :k "v" :l 2)      CALL f WITH k AS v, l AS w      [[run f | k => v]]
 
-Nothing is known of the notation but that it is the same for every argument: the sign between key and value, and what
-stands between two arguments. It is a guess, asked about where no other family found a call.
+It is recognized by the names of the tool's parameters. All that is known of the notation is that it is the same for
+every argument: the sign between key and value, and what separates two arguments. It is a guess, tried where no other
+family found a call.
 """
 
 import re
@@ -26,7 +27,7 @@ _KEY = (
     rf"(?:[ \t]{{{{0,12}}}}(?P<sign>{_SIGN})[ \t]{{{{0,12}}}}|\n[ \t]{{{{0,12}}}}(?P<below>:)[ \t]{{{{1,12}}}}|"
     r"(?P<blank>[ \t]{{1,20}})|(?=[\[{{][\"{{\[]))@?"
 )
-"""A parameter, and what is between it and its value: a sign, blanks, or nothing before a bracket."""
+"""A parameter, and what separates it from its value: a sign, blanks, or nothing before a bracket."""
 _QUOTED = re.compile(
     r"(?:\"\"\"(?P<long>.*?)\"\"\"|\"(?P<json>(?:[^\"\\\n]|\\.)*+)\"|'(?P<single>(?:[^'\\\n]|\\.)*+)'|`(?P<code>[^`\n]*+)`)"
     r"(?![\w\"'\\])",
@@ -39,19 +40,19 @@ _NO_MARK = re.compile(
 )
 """Signs of quotations, tables, comments, JSON, sentences, lists of tasks and times."""
 _CALLS = re.compile(STEM + r"(?!ed|s\b)|\b[Rr]un\b")
-"""What a word in a mark is of; `called` and `functions` tell of calls."""
+"""A part of a word in a mark; `called` and `functions` also mark calls."""
 _CLOSES = re.compile(STEM + r"|END|STOP|[^\x00-\x7f]")
 _ITEM = re.compile(r"(?:[-*+#$>]|[-=]>|\u2022|\u2192)\s")
-"""What begins a line of a list, a prompt or a result, none that closes a call."""
+"""The beginning of a line of a list, a prompt or a result; not what closes a call."""
 _CLOSING = re.compile(r"[^\w\s]*+(?:[A-Z_]++[^\w\s]*+)?\Z")
 _ARROWS = re.compile(r"<-|[-=]>")
 _BEGUN = re.compile(r"(?:\s[-:@/|]{1,3}\s?|[,;&|]\s?(?=\w))(\w*)\Z")
-"""What separates a value from the next, and the key of that one as far as it was written."""
+"""What separates a value from the next argument, with its key as far as it was written."""
 _SIGN_OF_CALLS = re.compile(r"[^\w\s:.]")
 _LABEL_ALONE = re.compile(r"[^\W\d_]{1,20}[:>] ?")
-"""A label of any word, where the name of the tool is all that follows in its line."""
+"""A label with any word, if only the name of the tool follows on its line."""
 _FRAME = re.compile(r"\s*([^\w\s()\[\]{}<>*$/-]{1,3})(?=\w)")
-"""Signs before a call that may be repeated behind it."""
+"""Signs before a call that may be repeated after it."""
 _OPENS = (":", "\uff1a", "\u3011", "\u300d", "]", "}", ")", "{", "[", "|", ">", "-", "=")
 _SIGNS = re.compile(r"[\s,;|&@:/\u3001\uff0c\uff1b-]{0,20}\Z")
 _REST_OF_WORD = re.compile(r"\A\w+")
@@ -59,24 +60,24 @@ _MARKER = re.compile(MARKER)
 _CLOSER = {"(": ")", "{": "}", "[": "]", "<": ">", "\uff08": "\uff09"}
 _OPENER = {closer: opener for opener, closer in _CLOSER.items()}
 _UNSURE = re.compile(r"[\"`\u201c\u201d\u00ab\u3010\u300c]|<[/|!\w]|[*']\Z")
-"""In a value without quotation marks: one that was not closed, markup, or what decorates the call."""
+"""What ends a value without quotation marks: an unclosed one, markup, or decoration of the call."""
 _GIVEN = re.compile(
     r"(?<![\w:/.])[A-Za-z_][\w-]{1,40}[\"'`)\]]{0,2}[ \t]{0,4}(?:=>|->|:=|[=:\uff1a])(?!//)[ \t]{0,4}[^\s:=({\[<]"
 )
-"""Something that is given, and is none of the parameters: to leave it out would change the call."""
+"""A given value that is not a parameter's: leaving it out would change the call."""
 _SEPARATORS = " \t\r\n,;|&"
 _BYTE = re.compile(rb"%([0-9A-Fa-f]{2})")
 
 _MOST = 20_000
 """Maximum characters of a reply."""
 _TRIES = 8
-"""Maximum names that are tried in it."""
+"""Maximum names tried in a reply."""
 _MOST_CALLS = 32
-"""Maximum calls."""
+"""Maximum calls in a reply."""
 _LABEL, _MOST_WORDS = 60, 4
-"""Characters and words around a name, and around its arguments: more is a sentence."""
+"""Maximum characters and words around a name, and around its arguments: more make a sentence."""
 _TAIL, _MOST_LINES = 120, 3
-"""Characters and lines behind the last argument."""
+"""Maximum characters and lines after the last argument."""
 
 
 def _read(text: str, start: int, names: Names) -> Read | None:
@@ -86,13 +87,13 @@ def _read(text: str, start: int, names: Names) -> Read | None:
     for name in islice((one for one in found if one[0] in names.known), _TRIES):
         begin = text.rfind("\n", start, name.start()) + 1
         line = text[start:begin].rstrip().rpartition("\n")[2]
-        # Below dashes are the labels of a page.
+        # Labels below dashes belong to a document.
         label = text.startswith("\n", name.end()) and not line.startswith("---")
         label = label and _LABEL_ALONE.fullmatch(text, begin, name.start()) is not None
         if not label and not _is_mark(text[begin : name.start()]):
             continue
         if line.endswith((":", "\uff1a")) and not STEM_IN.search(line + text[begin : name.start()]):
-            return None  # the sentence before it shows it
+            return None  # the sentence before it quotes it
         claims: list[Claim] = []
         called: re.Match[str] | None = name
         while called and len(claims) < _MOST_CALLS and (one := _call(text, called, names)):
@@ -119,12 +120,12 @@ def _is_opening(written: str, names: Names) -> bool:
     if len(written) > _LABEL or len(words) > _MOST_WORDS or written.startswith("(") or _MARKER.search(written):
         return False
     if any(one in names.known for one in _NAME.findall(written)):
-        return False  # that other one is called
+        return False  # the call is of that other tool
     return not words or written.isupper() or written.rstrip()[-1:] in _OPENS
 
 
 def _is_end(written: str) -> bool:
-    """Whether this is all that closes a call: signs, and a few words of ends in capitals, or any between signs."""
+    """Whether this only closes a call: signs, with a few words for an end in capitals, or any words between signs."""
     lines = [line.strip() for line in written.splitlines() if line.strip()]
     if len(written) > _TAIL or len(lines) > _MOST_LINES or any(one.search(written) for one in (_MARKER, _GIVEN)):
         return False
@@ -138,7 +139,7 @@ def _is_end(written: str) -> bool:
 
 
 def _next(text: str, position: int, names: Names) -> re.Match[str] | None:
-    """The name of the next call, behind what closes one and opens another."""
+    """The name of the next call, after what closes one call and opens another."""
     found = (one for one in _NAME.finditer(text, position, position + 2 * _LABEL) if one[0] in names.known)
     name = next(found, None)
     if name is None:
@@ -148,7 +149,7 @@ def _next(text: str, position: int, names: Names) -> re.Match[str] | None:
 
 
 class _Argument(Struct, frozen=True):
-    """A parameter, where it and its value begin, and the value with its end, where its own signs tell them."""
+    """A parameter, where it and its value begin, and the value with its end, if its own signs show them."""
 
     key: str
     begin: int
@@ -197,12 +198,12 @@ def _call(text: str, name: re.Match[str], names: Names) -> tuple[Claim, int] | N
         given[argument.key] = value
     cut = any(text.count(closer, end) < before.count(one) - before.count(closer) for one, closer in _CLOSER.items())
     if cut or text.rstrip().endswith((",", "&")):
-        return None  # it is cut off, and perhaps its last value
+        return None  # it is cut off, perhaps within its last value
     return Claim(name=name[0], arguments=json_object(given), repairs=("notation",), cost=1), end
 
 
 def _arguments(text: str, position: int, known: dict[str, str]) -> Iterator[_Argument]:
-    """The arguments from there on, up to one that is given twice: with the same sign behind each key."""
+    """The arguments from there on, up to a repeated one, with the same sign after each key."""
     pattern = re.compile(
         _KEY.format(keys="|".join(map(re.escape, sorted(known, key=len, reverse=True)))), re.IGNORECASE
     )
@@ -210,7 +211,7 @@ def _arguments(text: str, position: int, known: dict[str, str]) -> Iterator[_Arg
     while left and (found := pattern.search(text, position)):
         position = found.end("key")
         own = found["sign"] or found["below"] or ("blank" if found["blank"] else "bracket")
-        # Among words, a key with nothing but a blank behind it is a word.
+        # Among words, a key followed by just a blank is a word.
         line = text.rfind("\n", 0, found.start()) + 1
         if found["blank"] and text[found.start() - 1].isspace() and text[line : found.start()].strip():
             continue
@@ -232,16 +233,16 @@ def _arguments(text: str, position: int, known: dict[str, str]) -> Iterator[_Arg
 
 
 def _between(text: str, arguments: list[_Argument], opened: str) -> str | None:
-    """What stands between two arguments; None: it is not the same everywhere.
+    """What separates two arguments; None if it is not the same everywhere.
 
-    `opened` is what stands before the first.
+    `opened` is the text before the first one.
     """
     pairs = [*pairwise(arguments)]
     told = [text[one.end : other.begin] for one, other in pairs if one.json]
     if told:
         same = len({one.strip() for one in told}) == 1 and len(told[0]) <= _LABEL
         return told[0] if same and not _GIVEN.search(told[0]) else None
-    # Where no value says where it ends, what all of them end with.
+    # If no value shows its own end, what all of them end with.
     ends = [text[one.value : other.begin] for one, other in pairs]
     if not ends:
         return ""
@@ -251,7 +252,7 @@ def _between(text: str, arguments: list[_Argument], opened: str) -> str | None:
     common = _REST_OF_WORD.sub("", ends[0][len(ends[0]) - alike :])
     if common.strip() or "\n" in common:
         return common
-    last = {one.rstrip()[-1:] for one in ends}  # a separator behind all of them or none
+    last = {one.rstrip()[-1:] for one in ends}  # a separator after all of them or none
     if len(last) > 1 and not last.isdisjoint(",;|&"):
         return None
     signs = _SIGNS.search(ends[0])
@@ -259,9 +260,9 @@ def _between(text: str, arguments: list[_Argument], opened: str) -> str | None:
 
 
 def _end(text: str, position: int, between: str, opened: str) -> int:
-    """Where the last value ends: with its line, at what closes the call, or at a separator with nothing behind it.
+    """Where the last value ends: with its line, before what closes the call, or at a separator at the end.
 
-    `opened` is all that opens the call, the signs before its name too.
+    `opened` is everything that opens the call, including the signs before its name.
     """
     end = len(text) if (line := text.find("\n", position)) < 0 else line
     if marker := _MARKER.search(text, position, end):
@@ -279,7 +280,7 @@ def _end(text: str, position: int, between: str, opened: str) -> int:
 
 
 def _value(written: str) -> str | None:
-    """A value without quotation marks, and without what separates it from the next, or closes the call."""
+    """A value without quotation marks, and without what separates it from the next one or closes the call."""
     if written.startswith("\n"):
         return value_below(written)
     written = written.strip(_SEPARATORS)
@@ -291,7 +292,7 @@ def _value(written: str) -> str | None:
 
 
 def _decoded(value: str) -> str:
-    """A value of an address, which has blanks as plus signs and other characters as bytes."""
+    """A value of a URL query, with blanks as plus signs and other characters percent-encoded."""
     written = value.replace("+", " ").encode()
     return _BYTE.sub(lambda byte: bytes.fromhex(byte[1].decode()), written).decode(errors="replace")
 

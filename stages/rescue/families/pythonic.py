@@ -1,4 +1,4 @@
-"""Family `pythonic`: calls written as Python: a list of them, a fence of them, a reply that is nothing else."""
+"""Family `pythonic`: calls written as Python: a list, a fence, or a whole reply of them."""
 
 import re
 
@@ -16,12 +16,12 @@ _LEADING = re.compile(r"[\s`]*+")
 _REST_OF_REPLY = re.compile(r"[\s`;\])]*(?:<(?:[|/]|bot_end)[^>]{0,40}>\s*+)*+\Z")
 _FENCE = re.compile(r"(?:```|~~~)[ \t]*+(tool_code|tool_calls?|python3?|py|code|)[ \t\r]*+\n\s*+")
 _AGENT_CODE = re.compile(r"^Code:\s*\Z", re.MULTILINE)
-"""Before the fence of smolagents' CodeAgent, which assigns what it calls to names, and prints them."""
+"""What precedes the fence of smolagents' CodeAgent, which assigns results to names and prints them."""
 _FENCE_END = re.compile(r"\s*+(?:```|~~~|`{0,2}\s*+\Z)")
 _CALL = "tool_call"
 _NAME_ABOVE = re.compile(r"(?:\A|\n)[ \t]*([A-Za-z_][\w.-]{0,100})[ \t]*\n\s*\Z")
 _NEAR_BEGIN = 160
-"""Maximum characters before the first bracket of a reply that is nothing but calls."""
+"""Maximum characters before the first bracket of a reply that consists of calls."""
 _MARKED = re.compile(
     rf"^(?:[A-Z]\w{{0,15}}: ?|{LEFT}{{1,3}}\s?(?:[\w-]{{1,20}}[:=\s]\s?)?|"
     rf"{LEFT}{{1,2}}{IN_BRACKETS}{{1,40}}{RIGHT}{{1,2}}\s?|"
@@ -34,7 +34,7 @@ _MARK_AFTER = re.compile(
 )
 _CALLED = re.compile(CALLED_NAME)
 _MARGIN = 20
-"""Maximum characters of marks before a list of calls in its line."""
+"""Maximum characters of marks before a list of calls on its line."""
 _LINE_BEFORE = re.compile(r"[ \t>*`-]*")
 
 
@@ -55,7 +55,7 @@ def _stands_alone_before(text: str, start: int) -> bool:
     line = text.rfind("\n", near, start) + 1
     if line or not near:
         return _LINE_BEFORE.fullmatch(text, line, start) is not None
-    return text[near:start].isspace()  # a thought in the same line, which is blanked
+    return text[near:start].isspace()  # a thought on the same line, blanked out
 
 
 def _stands_alone_after(text: str, end: int) -> bool:
@@ -65,7 +65,7 @@ def _stands_alone_after(text: str, end: int) -> bool:
 
 
 def _whole(text: str, start: int, names: Names) -> Read | None:
-    """A reply that is calls from beginning to end, without brackets around them."""
+    """A reply that consists of calls, without brackets around them."""
     if start > _NEAR_BEGIN:
         return None
     script = _TOOL_CODE.match(text)
@@ -82,7 +82,7 @@ def _whole(text: str, start: int, names: Names) -> Read | None:
 
 
 def _marked_line(text: str, start: int, names: Names) -> Read | None:
-    """A line that is a call, perhaps between marks of any look: `%%CALL f(x=1)%%`, `<<RUN>> f(x=1)`; a guess."""
+    """A line with just a call, perhaps between marks of any kind: `%%CALL f(x=1)%%`, `<<RUN>> f(x=1)`; a guess."""
     head = _MARKED.search(text, max(0, start - _NEAR_BEGIN), start)
     calls = call_list(text, head.start("name"), names) if head else None
     if head is None or calls is None or calls.damage or not calls.claims:
@@ -97,7 +97,7 @@ def _marked_line(text: str, start: int, names: Names) -> Read | None:
 
 
 def python_fence(text: str, start: int, names: Names) -> Read | None:
-    """A fence that is calls from end to end."""
+    """A fence that contains only calls."""
     fence = _FENCE.match(text, start)
     script = fence is not None and (fence[1] == "tool_code" or _AGENT_CODE.search(text, max(0, start - 20), start))
     calls = call_list(text, fence.end(), names, script=bool(script)) if fence else None
@@ -106,7 +106,7 @@ def python_fence(text: str, start: int, names: Names) -> Read | None:
         return None
     above = _NAME_ABOVE.search(text, max(0, start - _NEAR_BEGIN), start)
     if above and names.knows(above[1]) and [claim.name for claim in calls.claims] == [_CALL]:
-        # ChatGLM3 writes the name above the fence, and this in its place.
+        # ChatGLM3 writes the name above the fence and this in its place.
         calls, start = replace(calls, claims=(replace(calls.claims[0].guessed(), name=above[1]),)), above.start(1)
     if not _any_known(text, start, calls, names) or (closing is None and not calls.damage):
         return Read(start=start, end=calls.end)

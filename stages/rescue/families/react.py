@@ -1,4 +1,4 @@
-"""Family `react`: a line that names the tool, a line that gives its input. ReAct, Qwen-Agent, and plain labels."""
+"""Family `react`: a line that names the tool and a line with its input. ReAct, Qwen-Agent, and plain labels."""
 
 import re
 
@@ -35,7 +35,7 @@ _LONGEST_LABEL = 40
 _BRACKETS = re.compile(r"\[([^\[\]\n]*)\](?=[ \t.]*(?:\n|\Z))")
 _LINE_START = re.compile(r"[ \t>*#-]*(?:\d{1,2}[.)] \**)?")
 _ONE_VALUE = re.compile(r"[^=:,;|(){}\[\]]{1,80}")
-"""An input that is one value, rather than several in a notation of the model's own."""
+"""An input that is a single value, rather than several in an invented notation."""
 _YAML_BEGINS = ("tool", "name", "function", "action")
 _MARGIN = 12
 """Maximum characters of a quotation, list or heading mark before a label."""
@@ -53,7 +53,7 @@ def _read(text: str, start: int, names: Names) -> Read | None:
         return read
     read = _labelled(text, start, head.end(), names) or _inline(text, start, head.end(), names)
     if read and any(map(str.isdecimal, text[line:start])):
-        # A numbered list may be one of what a call consists of.
+        # A numbered list may consist of the parts of a call.
         read = replace(read, claims=tuple(claim.guessed() for claim in read.claims))
     return read
 
@@ -81,7 +81,7 @@ def _labelled(text: str, start: int, position: int, names: Names) -> Read | None
 
 
 def _up_to_label(text: str, start: int, torn: BrokenJson) -> FoundJson | BrokenJson:
-    """The object read again up to the label of the next line, whether its braces are closed or not."""
+    """The object read again up to the label of the next line, even if its braces are not closed."""
     label = _NEXT_LABEL.search(text, start, torn.end + _LONGEST_LABEL)
     if label is None:
         return torn
@@ -90,7 +90,7 @@ def _up_to_label(text: str, start: int, torn: BrokenJson) -> FoundJson | BrokenJ
 
 
 def _plain(text: str, start: int, position: int, name: str, names: Names) -> Read | None:
-    """An input that is no JSON object, up to the next label."""
+    """An input that is not a JSON object, up to the next label."""
     if not names.knows(name):
         return None
     label = _NEXT_LABEL.search(text, position) if names.parameters(name) else None
@@ -100,9 +100,9 @@ def _plain(text: str, start: int, position: int, name: str, names: Names) -> Rea
 
 
 def _no_object(text: str, start: int, at: tuple[int, int], name: str, names: Names) -> Read | None:
-    """An input that is no JSON object: the value of the first parameter. None at all is a call without arguments.
+    """An input that is not a JSON object: the value of the first parameter. Without any, a call without arguments.
 
-    Where there are others, it is a guess.
+    It is a guess if the tool has further parameters.
     """
     position, end = at
     line = text[position : min(position + 80, end)].split("\n", 1)[0].strip(" `")
@@ -110,7 +110,7 @@ def _no_object(text: str, start: int, at: tuple[int, int], name: str, names: Nam
         return None
     parameters = names.parameters(name)
     nothing = line.lower() in ("", "none", "null", "n/a")
-    # Under other labels than ReAct's `Action` it may be the description of a function: `Input: a shell command`.
+    # After labels other than ReAct's `Action`, it may describe a function: `Input: a shell command`.
     action, alone = "action" in text[start:position].lower(), len(parameters) == 1
     written = text[position:end].strip()
     if line and (alone or (parameters and action and not nothing and _ONE_VALUE.fullmatch(written))):
@@ -127,7 +127,7 @@ def _no_object(text: str, start: int, at: tuple[int, int], name: str, names: Nam
 
 
 def _unwrapped(value: str) -> str:
-    """The input without quotation marks or backquotes around all of it."""
+    """The input without surrounding quotation marks or backquotes."""
     mark = value[:1]
     inside = value[1:-1]
     return (
@@ -136,7 +136,7 @@ def _unwrapped(value: str) -> str:
 
 
 def _inline(text: str, start: int, position: int, names: Names) -> Read | None:
-    """The whole call in one line: `f(x=1)`, `f({…})`, `f[{…}]`, `f {…}`, or JSON of a call."""
+    """A call on one line: `f(x=1)`, `f({…})`, `f[{…}]`, `f {…}`, or JSON of a call."""
     fence = _FENCE.match(text, position)
     if fence:
         found = json_at(text, fence.end())
@@ -167,7 +167,7 @@ def _bracketed(text: str, start: int, name: re.Match[str], names: Names) -> Read
 
 
 def _end(text: str, position: int) -> int:
-    """The end of the call; of the reply, where the model went on to make up the tool's answer."""
+    """The end of the call; the end of the reply, if the model went on to make up the tool's answer."""
     after = _AFTER.match(text, position)
     end = after.end() if after else position
     return len(text) if _OBSERVATION.match(text, end) else end

@@ -1,7 +1,7 @@
 """Family `tagged`: a marker, then JSON (or Python) that is a call. Hermes, Granite, Mistral and many more.
 
-The markers are data. What stands between them is read in the shapes that `shape` knows, whatever the marker,
-because models mix them up.
+The markers are data. Their contents are read in all the shapes that `shape` knows, whatever the marker, because models
+mix them up.
 """
 
 import re
@@ -26,7 +26,7 @@ _WORDS = (
     r"function_calls?>",  # Granite code models, OLMo 3
     r"functioncall>",  # Glaive
     r"functions?>",
-    r"tools>",  # what Qwen2.5-Coder writes for <tool_call>; definitions in it are told apart by their shape
+    r"tools>",  # what Qwen2.5-Coder writes for <tool_call>; definitions in it are recognized by their shape
     r"tool_use>",
     r"tool_request>",
     r"tool>",
@@ -52,7 +52,7 @@ _OPENER = rf"<(?:{'|'.join(_WORDS)})|<\|(?:{'|'.join(_TOKENS)})|\[(?:{'|'.join(_
 _OPENING = re.compile(_OPENER)
 _FENCE_OPEN = re.compile(rf"{GAP}(?:```[ \t]*+\w*+\s*+)?(?:[\"'](?=[\[{{]))?")
 _OPENED_AGAIN = re.compile(rf"\s*+(?:{_OPENER})\s*+\Z")
-"""An opening marker in the place of the closing one."""
+"""An opening marker in place of the closing one."""
 _NO_MARKUP = re.compile(r"[^<]{1,4000}+(?:(?=<)|\Z)")
 _NAME = re.compile(r"[A-Za-z_][\w.:/-]{0,120}+")
 _ATTRIBUTES = re.compile(rf"(?:{GIVEN})+\s*+")
@@ -68,7 +68,7 @@ _NAME_THEN_JSON = re.compile(
 _NAME_THEN_ELEMENTS = re.compile(
     r"\{\s*+\"(?:name|tool|function)\"\s*+:\s*+\"([\w.:/-]{1,200}+)\"\s*+(?:,\s*+(?:\"(?:arguments|parameters)\"\s*+:\s*+\{?\s*+)?|\}\s*+)(?=<(?!/))"
 )
-"""An object with the name, open or closed, and the tag behind it."""
+"""An object with the name, open or closed, and the tag after it."""
 
 
 def _read(text: str, start: int, names: Names) -> Read | None:
@@ -82,7 +82,7 @@ def _read(text: str, start: int, names: Names) -> Read | None:
     if _EMPTY.match(text, position):
         return Read(start=start, end=len(text), damage="it ends where the call should begin.", keep="")
     if text.startswith("<", position):
-        # Markup inside of the markup: its own family reads it.
+        # Nested markup: its own family reads it.
         return None
     if _AT_ONCE.match(text, position):
         python = call_list(text, position, names) if text[position] == "[" else None
@@ -138,12 +138,12 @@ def _mixed(text: str, start: int, position: int, names: Names) -> Read | None:
 
 
 def _named(text: str, start: int, position: int, names: Names) -> Read | None:
-    """The name outside of the JSON: `get_weather`, then `{"city": …}`."""
+    """The name outside the JSON: `get_weather`, then `{"city": …}`."""
     head = _NAME_THEN_JSON.match(text, position)
     if head is None:
         return None
     read = named_call(text, start, head.end(), head[1], _past_closer)
-    # Perhaps it is no name at all; what is closed was meant as a call.
+    # Perhaps it is not a name; but with its closing marker, it was meant as a call.
     return read if names.knows(head[1]) or (read.claims and text[read.end - 1] in ">]") else None
 
 
@@ -158,7 +158,7 @@ def _of_python(text: str, start: int, calls: PythonCalls) -> Read:
 
 
 def _plain(text: str, start: int, position: int, names: Names) -> Read | None:
-    """A name, then `key=value` for each argument, or a line, up to a closing marker: a guess."""
+    """A name, then `key=value` or a line for each argument, up to a closing marker: a guess."""
     name = _NAME.match(text, position)
     inside = _NO_MARKUP.match(text, position) if name and names.knows(name[0]) else None
     end = _past_closer(text, inside.end()) if inside else 0
@@ -174,7 +174,7 @@ def _plain(text: str, start: int, position: int, names: Names) -> Read | None:
 
 
 def _junk(text: str, start: int, position: int) -> Read | None:
-    """A closed marker around something that is no call, on lines of their own."""
+    """A closed marker around something that is not a call, each on separate lines."""
     junk = _JUNK.match(text, position)
     if junk is None or (start > 0 and text[start - 1] != "\n"):
         return None
@@ -190,5 +190,5 @@ def _past_closer(text: str, position: int) -> int:
 TAGGED_JSON = Family(
     name="tagged", first="<[f", opener=rf"(?:{_OPENER})(?=\s{{0,8}}\{{)", read=_read, words=(*WORDS, "<|")
 )
-"""The same where an object follows at once, which no other family reads, so that it is asked before them."""
+"""The same if an object follows directly; no other family reads that, so this one is asked first."""
 TAGGED = Family(name="tagged", first="<[f", opener=rf"(?:{_OPENER})(?!\s{{0,8}}\{{)", read=_read, words=(*WORDS, "<|"))

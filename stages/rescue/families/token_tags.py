@@ -3,7 +3,7 @@
     <|open|>call tool="f"<|sep|><|open|>argument key="k"<|sep|>v<|close|>argument<|sep|><|close|>call<|sep|>
     ]<]minimax[>[<invoke name="f">]<]minimax[>[<k>v]<]minimax[>[</k>]<]minimax[>[</invoke>
 
-Kimi K3 says which type a value has. An element of MiniMax-M3 holds text, the members of an object, or `<item>`s.
+Kimi K3 states the type of each value. An element of MiniMax-M3 contains text, the members of an object, or `<item>`s.
 """
 
 import html
@@ -20,7 +20,7 @@ _K3_HEAD = re.compile(r'<\|open\|>(?:tools)? ?call tool="([^"]{1,200})"[^<]{0,80
 _K3_STRUCTURE = re.compile(r"<\|(?:open|close)\|> ?(?:response|tools|message|think) ?(?:<\|sep\|>)?")
 _TYPE = re.compile(r"type=\"(?!string\")\w")
 _NEAR = 300
-"""Characters in which the opening tag of a call ends."""
+"""Characters within which the opening tag of a call ends."""
 
 
 def _typed(written: str, typed: str, _repairs: dict[str, None]) -> str:
@@ -50,7 +50,7 @@ def _k3(text: str, start: int, names: Names) -> Read | None:
 
 _TOKEN = re.escape(MINIMAX_TOKEN)
 _BETWEEN = r"[^\]]{0,80}+"
-"""What slipped in between two tags."""
+"""Stray text between two tags."""
 _M3_HEAD = re.compile(rf"{_TOKEN}\s*+<invoke\s++name=[\"']?([^\"'>\n]{{1,200}}+)[\"']?\s*+>")
 _M3_TAG = re.compile(rf"{_TOKEN}\s*+<(?P<close>/?)(?P<key>[A-Za-z_$][\w:.$-]{{0,100}}+)>")
 _DEEPEST = 40
@@ -72,7 +72,7 @@ def _m3_value_end(text: str, begin: int, key: re.Match[str]) -> TextSpan | None:
 
 
 def _m3_value(written: str, _typed: str = "", _repairs: dict[str, None] | None = None) -> str:
-    """Text, or what the elements in it are."""
+    """Text, or the value of the elements in it."""
     given: dict[str, list[str]] = {}
     position = 0
     while (key := _M3.key.match(written, position)) and (span := _m3_value_end(written, key.end(), key)):

@@ -3,8 +3,8 @@
     <|tool_call_begin|>f<|tool_call_argument_begin|>{…}<|tool_call_end|>
     [TOOL_CALLS]f[CALL_ID]7[ARGS]{…}
 
-Which words the markers hold does not matter: if the name is known and JSON follows, any will do. An unknown name counts
-only behind markers that nothing but calls have.
+The words of the markers do not matter: if the name is known and JSON follows, any will do. An unknown name counts only
+after markers that only calls have.
 """
 
 import re
@@ -43,7 +43,7 @@ _ARGS = re.compile(rf"(?:{_ARGUMENTS}){GAP}{ARGUMENTS_BEGIN}")
 def _named(text: str, start: int, names: Names) -> Read | None:
     first = text.find(">", start, start + 80) + 1
     if first and text[first : first + 4].lstrip()[:1] == "{":
-        # JSON right behind the marker is another family's.
+        # Another family reads JSON right after the marker.
         return None
     head = _HEAD.match(text, start)
     if head is None:
@@ -70,7 +70,7 @@ def _named(text: str, start: int, names: Names) -> Read | None:
 
 
 def _section(text: str, start: int) -> int:
-    """Where the section of calls begins, if only noise is between its token and the call's."""
+    """Where the section of calls begins, if only noise separates its token from the call's."""
     section = text.rfind("call", max(0, start - 240), start)
     before = _SECTION_BEFORE.search(text, max(0, section - len("<||tool_")), start) if section >= 0 else None
     return before.start() if before else start
@@ -91,7 +91,7 @@ def _python(text: str, start: int, names: Names) -> Read | None:
 
 
 def _headless(text: str, start: int) -> Read | None:
-    """What begins a call that stands in tags of its own, which their family reads: Step 3."""
+    """The beginning of a call in tags, which another family reads: Step 3."""
     structure = _STRUCTURE.match(text, start)
     return Read(start=start, end=structure.end(), keep="") if structure else None
 

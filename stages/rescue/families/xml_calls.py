@@ -1,10 +1,10 @@
-"""Families of calls in XML: `element`, `tool_xml` and `tool_tag`, by where the name of the tool stands.
+"""Families of calls in XML: `element`, `tool_xml` and `tool_tag`, by the place of the tool's name.
 
-Qwen3-Coder and Seed-OSS write `<function=f><parameter=k>v</parameter></function>`, MiniMax, DeepSeek 3.2, GigaChat and
-those who copy Anthropic `<invoke name="f"><parameter name="k">v</parameter></invoke>`, GLM, LongCat, K2 and iQuest
+Qwen3-Coder and Seed-OSS write `<function=f><parameter=k>v</parameter></function>`; MiniMax, DeepSeek 3.2, GigaChat and
+others like Anthropic, `<invoke name="f"><parameter name="k">v</parameter></invoke>`; GLM, LongCat, K2 and iQuest,
 `<tool_call>f<arg_key>k</arg_key><arg_value>v</arg_value></tool_call>`. The tags have any prefix (`stages.rescue.tags`).
-Others put the name in an element of its own, `<tool_use><tool_name>f</tool_name><arguments>…</arguments></tool_use>`,
-or make it the tag: `<f><k>v</k></f>`.
+Others put the name in a separate element, `<tool_use><tool_name>f</tool_name><arguments>…</arguments></tool_use>`, or
+use it as the tag: `<f><k>v</k></f>`.
 """
 
 import re
@@ -54,13 +54,13 @@ _CALL_OPEN = rf"{TAG}(?:{CALL}{ATTRIBUTE}|tool_call>)"
 _PAIR_KEY_TAG, _PAIR_VALUE_TAG = rf"{TAG}{KEY}{TAG_END}", rf"{TAG}{VALUE}{TAG_END}"
 _PAIR_KEY_END, _PAIR_VALUE_END = rf"{END_TAG}{KEY}{TAG_END}", rf"{END_TAG}{VALUE}{TAG_END}"
 _PAIR_TYPE = rf"{TAG}{PARAMETER}_?type{TAG_END}[^<]{{0,40}}{END_TAG}{PARAMETER}_?type{TAG_END}{GAP}"
-"""K2 Horizon says between the two of which type the value is, which the schema says too."""
+"""Between the two, K2 Horizon states the type of the value, which the schema does too."""
 _PAIR_OPEN = rf"{TAG}{CALL}{TAG_END}"
 _STRAY = rf"(?:[\"`)\]}}]{{1,3}}{GAP})?"
-"""Signs that slipped in before the closing tag of a call."""
+"""Stray signs before the closing tag of a call."""
 
 
-# Compiled when a reply first needs them: together they would be half of the time of the first search.
+# Compiled when first needed: all together would take half the time of the first search.
 
 _ELEMENT_HEAD = LazyPattern(
     rf"(?:{TAG})?(?P<tag>{CALL})(?:{ATTRIBUTE}|/(?=[\w.-]{{1,100}}>\s?\{{)){QUOTE}?(?P<name>(?:[^\S\n](?![\w-]{{1,40}}=)|<(?=[|\uff5c/])|[^\s<>\"'={{(\u201c\u201d]){{1,200}}){QUOTE}?"
@@ -74,10 +74,10 @@ _PAIRS_HEAD = LazyPattern(
 
 
 def _value_end(closing: str, key: str, unclosed: str) -> Callable[[str, int, re.Match[str]], TextSpan | None]:
-    """The closing tag of a value, told from one in the value by what follows: another key, or the end of the call.
+    """The closing tag of a value, which another key or the end of the call follows, unlike one inside the value.
 
-    Without it a value ends where `unclosed` says so, or with the call, behind which there is nothing or another one. If
-    its closing tag comes after that, and before another key or call, then what looked like an end is in the value.
+    Without it, a value ends where `unclosed` says so, or with the call, at the end of the text or before another call.
+    If its closing tag comes after that, and before another key or call, what looked like an end is part of the value.
     """
     follows = rf"(?:{key}|{_STRAY}{CLOSED}|{_CALL_OPEN}|<{BAR}|{_CUT_OFF})"
     closed = rf"(?P<closing>{closing})(?={GAP}(?:(?P=closing){GAP})?{follows})"
@@ -103,7 +103,7 @@ def _call_end(*, at_next: bool = True) -> Callable[[str, int], int | None]:
 
 @cache
 def elements(*, escaped: bool = False) -> Grammar:
-    """Each value in an element that has the parameter's name as an attribute; with a bare `=` that is no XML."""
+    """Each value in an element with the parameter's name as an attribute, or, not in XML, after a bare `=`."""
     return Grammar(
         key=re.compile(
             rf"{GAP}{TAG}{PARAMETER}{ATTRIBUTE}(?:{QUOTE}(?P<key>[^\"'>\n\u201c\u201d]{{1,200}}+){QUOTE}|(?:{QUOTE}(?=[^\s\"'<>=]{{1,200}}+[=>\n]))?(?P<bare>[^\s\"'<>=]{{1,200}}+)[\"']?)"
@@ -144,19 +144,19 @@ _OWN_KEY = re.compile(
     r"(?:\s+(?:name|key)=[\"']?(?P<key>[^\"'>]{1,100}+)(?:[\"'](?:\s+type=[\"']\w{1,20}[\"'])?)?|"
     r"(?P<typed>\s+type=[\"']\w{1,20}[\"']))?)>"
 )
-"""An element that is an argument. After `=` alone stands a key in a parameter's tag, and in any other tag its value."""
+"""An argument as an element. After a bare `=`, a parameter's tag has its key, and any other tag its value."""
 _OWN_KEYS = ("key", "bare", "tag")
 _NAMED_KEY = re.compile(rf"{GAP}<(?P<word>{KEY}|name)>\s*+(?P<key>[^<]{{1,200}})</(?P=word)>{GAP}<(?P<tag>{VALUE})>")
-"""The parameter's name and its value in an element of their own."""
+"""The parameter's name and its value, each in an element."""
 _NEAR = 4_000
-"""Characters in which a value is likely to end."""
+"""Characters within which a value is likely to end."""
 _TAG = re.compile(r"</?[\w.-]{1,100}>")
 _CLOSED = re.compile(CLOSED)
 _BLANK = re.compile(GAP + _STRAY)
 
 
 def own_tags(text: str, body: int, tags: tuple[str, ...], known: tuple[str, ...]) -> Grammar:
-    """Each value in an element with the parameter's name, up to the closing tags of these names, the inner first."""
+    """Each value in an element with the parameter's name, up to the closing tag of that name, inner ones first."""
     closing = [f"</{tag}>" for tag in tags]
     bounds = {*closing, *(f"<{key}>" for key in known)}
     named = _NAMED_KEY.match(text, body)
@@ -197,7 +197,7 @@ def own_tags(text: str, body: int, tags: tuple[str, ...], known: tuple[str, ...]
 
 
 def _of_own_tag(written: str, typed: str, repairs: dict[str, None]) -> str:
-    """A value as JSON; beside a type it may be a description of the parameter."""
+    """A value as JSON; next to a type, it may be a description of the parameter."""
     if typed:
         repairs["typed_element"] = None
     return element_as_json(written, repairs)
@@ -240,7 +240,7 @@ def _element(text: str, head: re.Match[str], begin: int, names: Names) -> Read:
 
 
 def in_attributes(written: str, name: str, names: Names) -> str | None:
-    """The arguments that stand in the tag itself: JSON of all of them, or an attribute for each."""
+    """The arguments in the tag itself: JSON of all of them, or an attribute for each."""
     given = attributes(written) or {}
     whole = next((given[key] for key in ARGUMENT_KEYS if given.get(key, "").startswith("{")), "")
     if whole and is_json(whole):
@@ -264,12 +264,12 @@ def _pairs(text: str, start: int, names: Names) -> Read | None:
 
 
 def _glued(written: str, names: Names) -> str:
-    """The name of a tool at the beginning of this, if one of its parameters follows; else nothing."""
+    """The name of a tool at the beginning of this, if one of its parameters follows; otherwise empty."""
     return next((name for name in names.known if written.removeprefix(name) in names.parameters(name)), "")
 
 
 def _unopened_pairs(text: str, start: int, names: Names) -> Read | None:
-    """Keys and values after a name whose opening tag was lost."""
+    """Keys and values after a name without its opening tag."""
     name = name_before(text, start) if pairs().key.match(text, start) else ""
     if not name or not names.knows(name):
         return None
@@ -288,7 +288,7 @@ _ARGUMENTS = re.compile(rf"{GAP}<(?P<tag>arguments|args|parameters|params|input|
 def _named_element(text: str, start: int, names: Names) -> Read | None:
     """`<tool_call><tool_name>f</tool_name><arguments>…</arguments></tool_call>` and its variants.
 
-    LangChain's XML agent writes `<tool>f</tool><tool_input>…</tool_input>`, with nothing around them.
+    LangChain's XML agent writes `<tool>f</tool><tool_input>…</tool_input>` without an element around them.
     """
     head = _NAME_HEAD.match(text, start)
     opening = _ARGUMENTS.match(text, head.end()) if head else None
@@ -304,7 +304,7 @@ def _named_element(text: str, start: int, names: Names) -> Read | None:
     empty = not read.claims or read.claims[0].arguments == "{}"
     if opening and empty and not head["outer"]:
         read = _only_value(text, Called(name, start, body), opening["tag"], names) or read
-    # A name alone may be that of anything, and so may what just has a name.
+    # A name alone may be anything's, and so may an element that just has a name.
     if (empty and not opening) or (head["tag"] == "name" and not head["outer"]):
         repairs = () if opening else ("no_arguments",)
         read = replace(read, claims=tuple(claim.guessed(*repairs) for claim in read.claims))
@@ -312,7 +312,7 @@ def _named_element(text: str, start: int, names: Names) -> Read | None:
 
 
 def _only_value(text: str, called: Called, tag: str, names: Names) -> Read | None:
-    """The element's text as the value of the tool's only parameter."""
+    """The text of the element as the value of the tool's only parameter."""
     known, closing, end = names.parameters(called.name), f"</{tag}>", text.find("<", called.body)
     value = text[called.body : max(end, called.body)].strip()
     if len(known) != 1 or not value or not text.startswith(closing, end):
@@ -328,7 +328,7 @@ _OWN_TAG = re.compile(
 
 
 def _own(text: str, start: int, names: Names) -> Read | None:
-    """`<get_weather><city>Paris</city></get_weather>`, `<get_weather city="Paris"/>`: only for a name that is known."""
+    """`<get_weather><city>Paris</city></get_weather>`, `<get_weather city="Paris"/>`: only for known names."""
     head = _OWN_TAG.match(text, start)
     if head is None or head["name"] not in names.known or (head["given"] and not head["closed"]):
         return None
@@ -340,7 +340,7 @@ def _own(text: str, start: int, names: Names) -> Read | None:
     body = behind(text, head, name, names)
     opening = _ARGUMENTS.match(text, body)
     inside = opening is not None and not names.takes(name, opening["tag"])
-    # Roo Code has them in an element of their own.
+    # Roo Code puts them in a separate element.
     body, tags = (opening.end(), (opening["tag"], name)) if opening and inside else (body, (name,))
     grammar = own_tags(text, body, tags, names.parameters(name))
     # A tag that happens to bear a tool's name is a call only if arguments follow, or its closing tag.
@@ -356,7 +356,7 @@ _PAIR_BEGINS = (
 
 
 def _wrapped(text: str, start: int, names: Names) -> Read | None:
-    """An element of a known tool in a tag of calls, at once: without this, all families are asked about that tag."""
+    """An element of a known tool in a tag of calls, read directly; otherwise, all families are asked about that tag."""
     read = _read(text, text.index("<", start + 1), names) if names.known else None
     return read if read and any(claim.name in names.known and not claim.cost for claim in read.claims) else None
 
