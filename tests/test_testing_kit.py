@@ -329,7 +329,7 @@ BROKEN_GUARDS: list[tuple[str, Guard, str]] = [
     ("says_something", blocking(text=" "), "its text for "),
     ("ask_guard", blocking(kind=Kind.TOOL_RESULT), "the kinds are: prerequisite_nudge"),
     ("ask_guard", blocking(counter="turns"), "the counters are: premature"),
-    ("ask_guard", stops_with_a_word, "'enough'"),
+    ("ask_guard", stops_with_a_word, "write Stop(halt=Stopped(reason=…))"),
 ]
 
 
