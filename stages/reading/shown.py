@@ -104,15 +104,11 @@ def user_texts(state: State) -> Iterator[str]:
 
 def with_naming(state: State, names: Names) -> State:
     """The state with a memo of which messages name a tool, including the latest one."""
-    search = name_search([*map(unescape_letters, names.known)])
+    search = name_search(names.known)
     key = "\n".join(search.letters + search.signs)
-
-    def finds(text: str) -> bool:
-        return bool(text) and search.finds(unescape_letters(text))
-
     memo = state.memo
-    naming = memo.naming.extended(state.history, lambda message, _: finds(_shown(message)), key)
-    cut = memo.cut_naming.extended(state.cleared, lambda entry, _: finds(entry.text), key)
+    naming = memo.naming.extended(state.history, lambda message, _: search.finds(_shown(message)), key)
+    cut = memo.cut_naming.extended(state.cleared, lambda entry, _: search.finds(entry.text), key)
     return replace(state, memo=replace(memo, naming=naming, cut_naming=cut))
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from stages._later import LazyPattern
 from stages.repair.json_text import object_members
-from stages.rescue.unescape import LOOK_ALIKES
+from stages.rescue.unescape import LOOK_ALIKES, unescape_letters
 
 _DRESS = "*_`\"' \\\t\r\n"
 """Markdown and quotes that models put around a name."""
@@ -206,7 +206,8 @@ class NameSearch(Struct, frozen=True):
     begun: Mapping[str, tuple[str, ...]] = {}
 
     def finds(self, text: str) -> bool:
-        """Whether one of the names is in the text."""
+        """Whether one of the names is in the text, escaped or not."""
+        text = unescape_letters(text)
         if "\\" in text or "&#" in text:  # escapes of what is no letter may stand within a name
             text = f"{text}\n{_BETWEEN.compiled.sub('', text)}"
         bare = _folded(text)
@@ -219,6 +220,7 @@ class NameSearch(Struct, frozen=True):
 
 def name_search(known: Collection[str]) -> NameSearch:
     """A search for these names."""
+    known = tuple(map(unescape_letters, known))
     letters = tuple(filter(None, map(_folded, known)))
     signs = tuple(name for name in known if name and not _folded(name))
     if len(letters) <= _MANY or signs:

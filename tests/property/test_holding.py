@@ -27,6 +27,7 @@ CALLS = (
     "[look(at=4)]",
     f"Action: look\nAction Input: {ARGUMENTS}",
     f'[TOOL_CALLS][{{"name": "look", "arguments": {ARGUMENTS}}}]',
+    f'{{"name": "lo\\u00adok", "arguments": {ARGUMENTS}}}',
 )
 PROSE = st.text(alphabet="ab \n.,<{[(`>=]A", max_size=60)
 
