@@ -85,10 +85,9 @@ def with_calls(ledger: Ledger, done: tuple[Success, ...], vain: tuple[Attempt, .
 
     All successes are kept in `successes`, new or not, because steps are judged by them.
     """
-    seen: bytes | set[bytes] = ledger.seen
-    if ledger.compactions:
-        seen = {digest for success in _uncut(ledger) for digest in (success.call, success.answer)}
-        seen.update(success.call for success in ledger.successes if success.name in tools.lasting)
+    seen = ledger.seen
+    if ledger.compactions and (lasting := tools.lasting.intersection([success.name for success in done])):
+        seen += digests([success for success in ledger.successes if success.name in lasting])
     repeats = answered_again(done, tools, seen)
     return replace(
         ledger,
@@ -99,7 +98,7 @@ def with_calls(ledger: Ledger, done: tuple[Success, ...], vain: tuple[Attempt, .
     )
 
 
-def answered_again(done: Iterable[Success], tools: RepeatPolicy, seen: bytes | set[bytes]) -> tuple[Attempt, ...]:
+def answered_again(done: Iterable[Success], tools: RepeatPolicy, seen: bytes) -> tuple[Attempt, ...]:
     """The successes that brought nothing new, as attempts: `seen` has them, or for `once` tools their calls."""
     again = [s for s in done if s.name not in tools.free and (s.call if s.name in tools.once else s.answer) in seen]
     return tuple(
