@@ -94,8 +94,8 @@ def test_its_cost_is_counted_by_its_own_price_or_by_its_callers() -> None:
         )
         return boss.process_sync("What is 3 and 4?").unwrap().state.ledger.cost
 
-    assert cost() == 2.0
-    assert cost(price=Price(prompt=0.5)) == 0.5
+    assert cost() == pytest.approx(2.0, abs=0.01)  # what the boss itself said is estimated
+    assert cost(price=Price(prompt=0.5)) == pytest.approx(0.5, abs=0.01)
 
 
 def test_several_at_once_share_what_is_left() -> None:
