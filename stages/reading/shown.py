@@ -1,6 +1,6 @@
 """Shown: what a model was shown by tools and by its user, and whether a call occurs in it."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import compress
 
 import msgspec
@@ -35,15 +35,16 @@ class ShownCall(Struct, frozen=True, kw_only=True):
 
 def shown_call(judged: Judged, check: Check, names: Names) -> ShownCall | None:
     """What to search for; None for a call whose arguments are not a JSON object, because it never runs."""
-    wanted = _canonical(judged.arguments)
+    takes = names.parameters(judged.name)
+    wanted = _canonical(judged.arguments, takes)
     if wanted is None:
         return None
 
     def same(arguments: str) -> bool:
-        if _canonical(arguments) == wanted:
+        if _canonical(arguments, takes) == wanted:
             return True
         fits = check(arguments)
-        return isinstance(fits, Fits) and _canonical(fits.arguments) == wanted
+        return isinstance(fits, Fits) and _canonical(fits.arguments, takes) == wanted
 
     sought = rescue.WantedCall(
         name=judged.name,
@@ -124,14 +125,19 @@ def _shown(message: Message) -> str:
             return ""
 
 
-def _canonical(arguments: str) -> bytes | None:
+def _canonical(arguments: str, takes: Collection[str]) -> bytes | None:
     """The arguments in a form in which equal ones are equal bytes, in any grammar; None if not a JSON object.
 
-    Grammars differ in the types that they can express, so scalars are compared as text, and null counts as absent.
+    Grammars differ in the types that they can express, so scalars are compared as text, and null counts as absent. So
+    does an argument that the tool does not take, if its parameters are known: a model that copies a call with such an
+    argument is told to leave it out.
     """
     try:
         value = decode(any_json, arguments)
-        return _sorted.encode(_plain(value, 0)) if isinstance(value, dict) else None
+        if not isinstance(value, dict):
+            return None
+        known = {name: one for name, one in value.items() if name in takes} if takes else value
+        return _sorted.encode(_plain(known, 0))
     except (msgspec.DecodeError, RecursionError):
         return None
 

@@ -101,7 +101,7 @@ def test_who_does_it_twice_has_said_no() -> None:
     run = bank.run()
     assert (bank.log, len(bank.asked)) == ([], 2)
     (answer,) = [m for m in run.state.history if isinstance(m, Result) and m.name == "pay"]
-    assert (answer.status, "[NotRun] pay was approved with other arguments" in answer.text) == ("not_run", True)
+    assert (answer.status, "[NotRun] pay was approved with changed arguments" in answer.text) == ("not_run", True)
     made = [c.arguments for m in run.state.history if isinstance(m, Assistant) for c in m.calls if c.name == "pay"]
     assert made == ['{"amount":500,"to":"Ann"}'], "damaged arguments would be refused by servers for good"
 
