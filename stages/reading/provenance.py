@@ -1,28 +1,28 @@
 """Provenance: which calls found in text are the model's own, and which only repeat what it was shown or has done.
 
-A model that quotes a page, a file or its own work writes calls that it does not mean to make, and those who write
-such pages hope that somebody runs them. No list of words tells the two apart; where the call comes from does.
+A model that quotes a page, a file or its own work writes calls that it does not mean to make, and the author of such a
+page may hope that somebody runs them. No list of words can tell the two apart; the origin of the call can.
 
 The rules:
 
- 1. A call that the server gave in its own field, or that was decoded under a constraint that forge set, is the
-    model's own: it was made as a call, and guards judge what it does. These rules are for calls found in text.
- 2. A call that stands in what a tool answered, or in a summary, is not run from text, whatever words are around it
-    and in whatever grammar it stands there. It stands there if the name does, together with all of its arguments. A
-    result that only holds values, for a call to be made with them, bars nothing.
- 3. The model is told. If it answers that with nothing but the call, a tool that only reads is run. One that writes,
-    or ends the run, is not: it takes a native call, or a constrained one. So it is in the mode prompted too, where
-    a reply that is nothing but the call is how calls are made, because a result that repeats that very form is what
-    an attack would be. There `{"refund": {"order": 7}}` in a result is data, and `finish()` the name of a tool; for
-    calls of any other form both are calls.
- 4. What the user says is an order, but documents are pasted into it. So a call that stands in a user's message is run
-    if the reply is nothing but that call, which is a deed and no quotation; with words around it, it is not.
- 5. A call that has succeeded in this run is a recap where there are words around it, and is not run again, unless its
-    tool is repeatable, or only reads and the model was told a moment ago. One alone is judged like any other.
- 6. A result that repeats the very call that it answers shows nothing that the model had not said before.
+ 1. A call that the server delivered in its own field, or that was decoded under a constraint set by forge, is the
+    model's own: it was made as a call, and guards judge it. The other rules are for calls found in text.
+ 2. A call that occurs in a tool's result or in a summary is not run from text, whatever words surround it and in
+    whatever grammar it occurs. It occurs there if its name does, together with all of its arguments; further ones that
+    its tool does not take make no difference. A result that only contains values for a call bars nothing.
+ 3. The model is told. If it replies with nothing but the call, a tool that only reads is run. One that writes or ends
+    the run is not: it needs a native call, or a constrained one. This holds in the mode prompted, too, where a reply
+    with just the call is how calls are made, because a result that repeats that very form is what an attack looks
+    like. There, `{"refund": {"order": 7}}` in a result is data, and `finish()` the name of a tool; for calls of any
+    other form, both are calls.
+ 4. What the user says is an order, but documents are pasted into it. So a call that occurs in a user's message is run
+    if the reply is nothing but that call, which is an action and not a quotation; with words around it, it is not.
+ 5. A call that has succeeded in this run is a recap if there are words around it, and is not run again, unless its tool
+    is repeatable, or only reads and the model has just been told. One alone is judged like any other.
+ 6. A result that repeats the call that it answers shows nothing that the model had not said before.
 
-The texts are read only when a call was found in text, and of those only what names a tool, which is looked up once a
-message (`with_naming`). Texts that make the search too long (`MOST`) count as if the call stood in them.
+The texts are read only if a call was found in text, and only those that name a tool, which is looked up once per
+message (`with_naming`). Texts that make the search too long (`PLACES_READ`) count as if they contained the call.
 """
 
 from collections.abc import Callable
