@@ -98,7 +98,7 @@ def with_calls(ledger: Ledger, done: tuple[Success, ...], vain: tuple[Attempt, .
     )
 
 
-def answered_again(done: Iterable[Success], tools: RepeatPolicy, seen: bytes) -> tuple[Attempt, ...]:
+def answered_again(done: Iterable[Success], tools: RepeatPolicy, seen: bytes | set[bytes]) -> tuple[Attempt, ...]:
     """The successes that brought nothing new, as attempts: `seen` has them, or for `once` tools their calls."""
     again = [s for s in done if s.name not in tools.free and (s.call if s.name in tools.once else s.answer) in seen]
     return tuple(
