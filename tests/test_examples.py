@@ -2,6 +2,7 @@
 
 import asyncio
 import runpy
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -65,20 +66,20 @@ def test_triage_corrects_what_does_not_fit_the_type() -> None:
 
 def test_the_sql_assistant_cannot_write_where_it_reads_and_asks_before_it_writes() -> None:
     module = example("sql_assistant")
-    orders = module["database"]()
-    model = Scripted(
-        [
-            call("query", sql="DELETE FROM orders"),
-            call("change", sql="UPDATE orders SET paid = 1 WHERE id = 2"),
-            call("query", sql="SELECT count(*) FROM orders WHERE paid = 1"),
-            call("converse", message="Two are paid."),
-        ]
-    )
-    agent = module["assistant"](orders, model)
-    assert agent.process_sync("Mark order 2 as paid.", ask=approve).unwrap().value == "Two are paid."
-    assert b"attempt to write a readonly database" in model.requests[1]
-    assert b"1 rows changed." in model.requests[2]
-    assert orders.execute("SELECT id FROM orders WHERE paid = 1").fetchall() == [(1,), (2,)]
+    with closing(module["database"]()) as orders:
+        model = Scripted(
+            [
+                call("query", sql="DELETE FROM orders"),
+                call("change", sql="UPDATE orders SET paid = 1 WHERE id = 2"),
+                call("query", sql="SELECT count(*) FROM orders WHERE paid = 1"),
+                call("converse", message="Two are paid."),
+            ]
+        )
+        agent = module["assistant"](orders, model)
+        assert agent.process_sync("Mark order 2 as paid.", ask=approve).unwrap().value == "Two are paid."
+        assert b"attempt to write a readonly database" in model.requests[1]
+        assert b"1 rows changed." in model.requests[2]
+        assert orders.execute("SELECT id FROM orders WHERE paid = 1").fetchall() == [(1,), (2,)]
 
 
 def test_files_asks_before_it_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
