@@ -55,7 +55,7 @@ bench-proxy: .venv/dev.ready
 evals-report: .venv/dev.ready
 	@set -e; { \
 	  .venv/bin/forge eval report benchmarks/evals/*.jsonl --against 'forge auto'; echo; \
-	  .venv/bin/forge eval report benchmarks/evals/2026-11-27/qwen*.jsonl --title 'Forge again on 2026-11-27'; echo; \
+	  .venv/bin/forge eval report benchmarks/evals/2026-11-27/plain-texts-*.jsonl --title 'Forge again on 2026-11-27'; echo; \
 	  .venv/bin/forge eval report benchmarks/evals/unseen/plain.jsonl --title 'Plain requests'; echo; \
 	  .venv/bin/forge eval report benchmarks/evals/bfcl/*.jsonl --against 'forge auto' --title BFCL; \
 	} > .venv/EVALS.md
