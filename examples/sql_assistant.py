@@ -7,7 +7,6 @@ Run it:  python examples/sql_assistant.py
 import asyncio
 import sqlite3
 import sys
-from contextlib import closing
 
 from forge import Agent, Approved, Ask, Rejected, ToolResolutionError, tool
 from forge.connection import AnyBackend
@@ -58,5 +57,4 @@ async def ask(question: Ask) -> Approved | Rejected:
 if __name__ == "__main__":
     address, *words = sys.argv[1:] or ["local"]
     request = words[0] if words else "What is the total of all orders of Ada?"
-    with closing(database()) as opened:
-        print(asyncio.run(assistant(opened, address).process(request, ask=ask)).unwrap().value)
+    print(asyncio.run(assistant(database(), address).process(request, ask=ask)).unwrap().value)
