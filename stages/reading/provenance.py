@@ -9,7 +9,7 @@ The rules:
     model's own: it was made as a call, and guards judge it. The other rules are for calls found in text.
  2. A call that occurs in a tool's result or in a summary is not run from text, whatever words surround it and in
     whatever grammar it occurs. It occurs there if its name does, together with all of its arguments; further ones that
-    its tool does not take make no difference. A result that only contains values for a call bars nothing.
+    its tool does not take, in JSON, make no difference. A result that only contains values for a call bars nothing.
  3. The model is told. If it replies with nothing but the call, a tool that only reads is run. One that writes or ends
     the run is not: it needs a native call, or a constrained one. This holds in the mode prompted, too, where a reply
     with just the call is how calls are made, because a result that repeats that very form is what an attack looks
@@ -33,7 +33,7 @@ from msgspec.structs import replace
 from stages.message import Kind, User
 from stages.objection import Repeat, RepeatSource, RepeatWay
 from stages.reading.replies import Judged, Reading
-from stages.reading.shown import ShownCall, shown_call, stands, tool_answers, user_texts, with_naming
+from stages.reading.shown import ShownCall, occurs, shown_call, tool_answers, user_texts, with_naming
 from stages.reading.toolset import Toolset
 from stages.state import State
 from stages.tool import ToolSpec
@@ -97,10 +97,10 @@ def _source(call: ShownCall, tool: ToolSpec, state: State, *, alone: bool, in_fo
     if not alone:
         if not may_repeat and not tool.repeatable and _is_done(call, state):
             return "done"
-        if stands(call, user_texts(state), loose=True):
+        if occurs(call, user_texts(state), loose=True):
             return "user"
     data_too = not (in_form and state.asked.mode == "prompted")
-    return "result" if stands(call, tool_answers(state, call), loose=data_too) else None
+    return "result" if occurs(call, tool_answers(state, call), loose=data_too) else None
 
 
 def _is_done(call: ShownCall, state: State) -> bool:

@@ -36,15 +36,16 @@ class ShownCall(Struct, frozen=True, kw_only=True):
 def shown_call(judged: Judged, check: Check, names: Names) -> ShownCall | None:
     """What to search for; None for a call whose arguments are not a JSON object, because it never runs."""
     takes = names.parameters(judged.name)
-    wanted = _canonical(judged.arguments, takes)
+    wanted = _canonical(judged.arguments)
     if wanted is None:
         return None
 
     def same(arguments: str) -> bool:
-        if _canonical(arguments, takes) == wanted:
+        # A model that copies a call with an argument that its tool does not take is told to leave that out.
+        if wanted in (_canonical(arguments), _canonical(arguments, takes)):
             return True
         fits = check(arguments)
-        return isinstance(fits, Fits) and _canonical(fits.arguments, takes) == wanted
+        return isinstance(fits, Fits) and _canonical(fits.arguments) == wanted
 
     sought = rescue.WantedCall(
         name=judged.name,
@@ -56,7 +57,7 @@ def shown_call(judged: Judged, check: Check, names: Names) -> ShownCall | None:
     return ShownCall(name=judged.name, sought=sought, same=same)
 
 
-def stands(call: ShownCall, texts: Iterable[str], *, loose: bool) -> bool:
+def occurs(call: ShownCall, texts: Iterable[str], *, loose: bool) -> bool:
     """Whether the call occurs in one of the texts; also true if they are too long to tell.
 
     `loose`: an uncertain occurrence (`Occurrence.loose`) counts as a call.
@@ -125,19 +126,18 @@ def _shown(message: Message) -> str:
             return ""
 
 
-def _canonical(arguments: str, takes: Collection[str]) -> bytes | None:
+def _canonical(arguments: str, takes: Collection[str] | None = None) -> bytes | None:
     """The arguments in a form in which equal ones are equal bytes, in any grammar; None if not a JSON object.
 
-    Grammars differ in the types that they can express, so scalars are compared as text, and null counts as absent. So
-    does an argument that the tool does not take, if its parameters are known: a model that copies a call with such an
-    argument is told to leave it out.
+    Grammars differ in the types that they can express, so scalars are compared as text, and null counts as absent.
+    `takes`: only these arguments.
     """
     try:
         value = decode(any_json, arguments)
         if not isinstance(value, dict):
             return None
-        known = {name: one for name, one in value.items() if name in takes} if takes else value
-        return _sorted.encode(_plain(known, 0))
+        taken = value if takes is None else {name: one for name, one in value.items() if name in takes}
+        return _sorted.encode(_plain(taken, 0))
     except (msgspec.DecodeError, RecursionError):
         return None
 
